@@ -1,0 +1,34 @@
+# `make demo` and `make test` set everything up from a fresh clone: a .venv of their own, no other step.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint install bench verify-all clean
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[run,reference,dev]'
+	touch $(STAMP)
+
+install: $(STAMP)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: $(STAMP) lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+demo: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m reference_trainers.demo
+
+bench: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.convert_speed
+
+verify-all: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long
+
+clean:
+	rm -rf $(VENV) build *.egg-info

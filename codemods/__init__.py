@@ -1,0 +1,31 @@
+"""The rules: one file each, one obligation of data-parallel training each.  `load_rules()` gives them in order of id."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codemods.base import Rule
+
+RULE_FILES = (
+    "non_blocking",
+    "join_processes",
+    "visible_devices",
+    "split_call",
+    "device_count",
+    "type_tests",
+    "own_device",
+    "write_once",
+    "folders",
+    "log_sinks",
+    "same_names",
+    "prompts",
+    "look_alikes",
+)
+
+
+def load_rules() -> list[Rule]:
+    """All rules, in order of id."""
+    from importlib import import_module
+
+    return sorted((import_module(f"codemods.{name}").RULE for name in RULE_FILES), key=lambda rule: rule.id)

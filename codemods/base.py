@@ -1,0 +1,123 @@
+"""What a rule is, what it may know and what it gives back.
+
+A rule is a file of this folder with a `RULE`.  Its docstring says what must be true of the converted program, then why.
+`check(context)` yields diagnostics; a diagnostic carries a fix, or says what a person has to do.  Rules read facts through
+`context.program`; they never print and never change anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from migrator.edits import AddHelper, AddImport, Edit
+from migrator.facts.program import Program
+from migrator.facts.sharing import Sharing
+from migrator.facts.syntax import Span
+
+Level = Literal["fix", "question", "note"]
+Applicability = Literal["safe", "unsafe", "display-only"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user chose; the defaults keep the training as it was."""
+
+    target: Literal["ddp", "accelerate"] = "ddp"
+    sampling: Literal["auto", "distributed", "batch", "call"] = "auto"
+    loss: Literal["auto", "local", "global"] = "auto"
+    evaluation: Literal["auto", "shard", "replicate"] = "auto"
+    batch: Literal["global", "per-gpu"] = "global"
+    amp: Literal["keep", "off", "bf16", "fp16"] = "keep"
+    sync_bn: bool = False
+    channels_last: bool = False
+    find_unused: bool = False
+    pg_timeout: int = 0
+    seed_policy: Literal["per-rank", "same"] = "per-rank"
+    unsafe: bool = False
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edits that are taken together or not at all, and the reason that stands beside them in the diff."""
+
+    reason: str
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """Something recognised: converted (`fix`), a person's to decide (`question`), or worth knowing (`note`)."""
+
+    rule: str
+    at: Span
+    message: str
+    level: Level
+    fix: Fix | None = None
+    applicability: Applicability = "safe"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A program, the chosen way to share its batches, and the user's options."""
+
+    program: Program
+    sharing: Sharing
+    options: Options
+
+    def dist(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
+        """How the module of `at` spells torch.distributed, with the import edit it needs."""
+        name, needed = self.program.dist(at)
+        return name, (AddImport(at, needed),) if needed else ()
+
+    def module(self, at: Span, qualified: str, wanted: str | None = None) -> tuple[str, tuple[Edit, ...]]:
+        """The same for any library name, for example `os`."""
+        wanted = wanted or qualified.rpartition(".")[2]
+        module = self.program.module_at(at)
+        if "." not in qualified:
+            if module.imports.get(qualified) == qualified:
+                return qualified, ()
+            return qualified, (AddImport(at, f"import {qualified}"),)
+        name, needed = self.program.name_for(module, wanted, qualified)
+        return name, (AddImport(at, needed),) if needed else ()
+
+    def is_rank_zero(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
+        """A test that holds on one process only, spelled for the module of `at`."""
+        dist, edits = self.dist(at)
+        return f"{dist}.get_rank() == 0", edits
+
+    def helper(self, at: Span, name: str) -> AddHelper:
+        return AddHelper(at, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule's identity, its check, and where its document comes from."""
+
+    id: str
+    name: str
+    check: Callable[[Context], Iterator[Diagnostic]]
+    document: str
+    applicability: Applicability = "safe"
+    hazards: tuple[str, ...] = ()
+    sources: tuple[str, ...] = field(default=())
+
+    @property
+    def summary(self) -> str:
+        """The first line of the document: what must be true."""
+        return self.document.strip().splitlines()[0]
+
+    def converted(self, at: Span, reason: str, *edits: Edit, message: str = "") -> Diagnostic:
+        """A diagnostic with a fix."""
+        return Diagnostic(self.id, at, message or reason, "fix", Fix(reason, tuple(edits)), self.applicability)
+
+    def question(self, at: Span, message: str) -> Diagnostic:
+        """A diagnostic without which training would differ or fail, and that a person must answer."""
+        return Diagnostic(self.id, at, message, "question", None, "display-only")
+
+    def note(self, at: Span, message: str) -> Diagnostic:
+        """A diagnostic that is worth knowing and asks for nothing."""
+        return Diagnostic(self.id, at, message, "note", None, "display-only")

@@ -1,0 +1,24 @@
+"""What the program counts as GPUs is the number of processes that share the batch.
+
+`torch.cuda.device_count()` gave the number of replicas; under torchrun that is the world size, also when fewer processes
+than GPUs are started, or none has a GPU.
+"""
+
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import Replace
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    for count in context.program.device_counts:
+        dist, imports = context.dist(count.at)
+        yield RULE.converted(
+            count.at,
+            "the batch is shared by the processes, whose number this is",
+            *imports,
+            Replace(count.at, f"{dist}.get_world_size()"),
+        )
+
+
+RULE = Rule("MG303", "device-count", check, __doc__ or "", hazards=("H38",))

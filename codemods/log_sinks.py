@@ -1,0 +1,60 @@
+"""Logs, event files and trackers have one writer.
+
+An object that keeps writing (a summary writer, a tracker, a log file) is real on rank 0 only; the other processes get one
+that does nothing, so that every later line stays as it is and is still evaluated by all processes alike.
+"""
+
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import Edit, Replace, SetArgument
+from migrator.facts.once import once_groups
+
+_OBJECTS = ("SummaryWriter", "visdom.Visdom", "tensorboard_logger.Logger")
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    for effect in context.program.effects:
+        if effect.kind != "sink":
+            continue
+        test, imports = context.is_rank_zero(effect.at)
+        if effect.name.endswith(_OBJECTS):
+            edits: list[Edit] = [
+                *imports,
+                context.helper(effect.at, "NoWriter"),
+                Replace(effect.at, f"$0 if {test} else NoWriter()", (effect.at,)),
+            ]
+            yield RULE.converted(
+                effect.at, "one process writes the log; the others keep the same lines and write nothing", *edits
+            )
+        elif effect.name == "wandb.init":
+            yield RULE.converted(
+                effect.at,
+                "one process reports the run",
+                *imports,
+                SetArgument(effect.at, "mode", f'None if {test} else "disabled"'),
+            )
+        elif effect.path is not None and effect.name.startswith("logging."):
+            yield RULE.converted(
+                effect.at, "one process writes the log file", *imports, *_only_on_rank_zero(context, effect.path, test)
+            )
+    for one in once_groups(context.program, frozenset({"open"}))[1]:
+        if one.effect.path is not None:
+            test, imports = context.is_rank_zero(one.effect.at)
+            yield RULE.converted(
+                one.effect.at,
+                "one process writes the file",
+                *imports,
+                *_only_on_rank_zero(context, one.effect.path, test),
+            )
+
+
+def _only_on_rank_zero(context: Context, path: object, test: str) -> tuple[Edit, ...]:
+    from migrator.facts.syntax import Span
+
+    assert isinstance(path, Span)
+    os, imports = context.module(path, "os")
+    return (*imports, Replace(path, f"$0 if {test} else {os}.devnull", (path,)))
+
+
+RULE = Rule("MG503", "log-sinks", check, __doc__ or "", hazards=("H91", "H92"))

@@ -1,0 +1,38 @@
+"""No process puts anything on a GPU other than its own.
+
+The process's device is set when it joins the group; "cuda" without an index means that device.  A fixed index, or the
+first of a list of ids, would gather all processes on one GPU.
+"""
+
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import DropArgument, Remove, Replace
+
+_REASON = "without an index this means the process's own GPU"
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    wraps = context.program.wraps
+    for literal in context.program.device_literals:
+        if any(wrap.at.contains(literal.at) and not wrap.inner.contains(literal.at) for wrap in wraps):
+            continue  # goes with the wrap
+        if literal.kind == "string":
+            if literal.text.strip("rbu")[1:-1] == "cuda:0":
+                yield RULE.converted(literal.at, _REASON, Replace(literal.at, '"cuda"'))
+            else:
+                yield RULE.question(
+                    literal.at,
+                    f"{literal.text} names one GPU for all processes: is a part of the model meant to live there?",
+                )
+        elif literal.kind == "cuda_call":
+            yield RULE.converted(literal.at, _REASON, DropArgument(literal.at, "device", 0))
+        elif literal.kind == "device_call" and not context.program.text(literal.at).startswith("torch.device(type"):
+            yield RULE.converted(literal.at, _REASON, DropArgument(literal.at, "index", 1))
+        elif literal.kind == "set_device" and literal.at == literal.statement:
+            yield RULE.converted(
+                literal.statement, "the process's GPU is set once, when it joins the group", Remove(literal.statement)
+            )
+
+
+RULE = Rule("MG311", "own-device", check, __doc__ or "", hazards=("H72",))

@@ -1,0 +1,32 @@
+"""Names and seeds that come from the clock, the process id or chance are the same on all processes.
+
+Two processes on both sides of a second would use two folders; seeds from the clock would give each process another order
+of the data.  Rank 0's value is sent to all.
+"""
+
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import Replace
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    for clock in context.program.clocks:
+        if clock.into == "log":
+            continue
+        if clock.into == "condition":
+            yield RULE.question(
+                clock.at,
+                f"processes may disagree on a decision by {clock.text}: let rank 0 decide and send its decision to all",
+            )
+            continue
+        what = "seed" if clock.into == "seed" else "name"
+        yield RULE.converted(
+            clock.at,
+            f"every process must use the same {what}",
+            context.helper(clock.at, "from_rank_zero"),
+            Replace(clock.at, "from_rank_zero($0)", (clock.at,)),
+        )
+
+
+RULE = Rule("MG504", "same-names", check, __doc__ or "", hazards=("H93", "H104"))

@@ -1,0 +1,51 @@
+"""The processes of a converted program: how they meet, part, and agree."""
+
+import os
+import random
+import sys
+
+import torch
+import torch.distributed as dist
+
+
+def setup_distributed():
+    """Join the process group that torchrun describes (a group of one under plain `python`)."""
+    use_cuda = torch.cuda.is_available()
+    if use_cuda:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+    backend = "nccl" if use_cuda and dist.is_nccl_available() else "gloo"
+    if "RANK" in os.environ:
+        dist.init_process_group(backend)
+    else:
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+    if dist.get_rank() != 0:
+        sys.stdout = open(os.devnull, "w")  # one process speaks for all
+
+
+def from_rank_zero(value):
+    """Rank 0's value, on every process."""
+    box = [value]
+    dist.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+def seed_alike():
+    """Start every process with the same random numbers, so that all of them draw the same batches."""
+    seed = from_rank_zero(torch.initial_seed() % 2**32)
+    random.seed(seed)
+    torch.manual_seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+
+
+class NoWriter:
+    """Takes the place of a log writer on processes other than rank 0: every method does nothing."""
+
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass

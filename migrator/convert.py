@@ -1,0 +1,268 @@
+"""Convert one program: load, collect facts, check rules, plan, rewrite.
+
+In: an entry file and options.  Out: a `Conversion` with the changed files, every diagnostic and the launch line.  Nothing is
+written, printed or executed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from codemods import load_rules
+from codemods.base import Context, Diagnostic, Options, Rule
+from migrator.edits import AddHelper, AddImport, InsertAfter, InsertBefore, Labelled
+from migrator.facts.program import Program
+from migrator.facts.sharing import Sharing, choose_sharing
+from migrator.facts.syntax import Module, Span
+from migrator.helpers import Helper, fits_inline, free_module_name, helper_imports, helper_text, module_text, with_needs
+from migrator.imports import import_edits, is_imported
+from migrator.project import Project, load_project
+from migrator.rewrite import EditConflict, Rewritten, apply_edits
+from migrator.source import Source, SourceError, decode_source
+
+_IGNORE = re.compile(r"#\s*mgmigrate:\s*ignore\[([A-Z0-9, ]+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file before and after; `before` is None for a new file.  Line labels are pairs of rule id and reason."""
+
+    path: str
+    before: str | None
+    after: str
+    source: Source | None
+    labels_before: dict[int, frozenset[tuple[str, str]]]
+    labels_after: dict[int, frozenset[tuple[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The result of converting one program."""
+
+    entry: str
+    outcome: str
+    changes: tuple[FileChange, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    launch: str
+    way: str = ""
+    reason: str = ""
+
+    @property
+    def questions(self) -> list[Diagnostic]:
+        return [d for d in self.diagnostics if d.level == "question"]
+
+    @property
+    def exit_code(self) -> int:
+        return 3 if self.questions else 0
+
+
+def convert_program(entry: Path, options: Options, source: Source | None = None) -> Conversion:
+    """Convert the program behind an entry file; raises `SourceError` when the entry cannot be read or parsed."""
+    project = load_project(entry, source)
+    program = Program(project)
+    shown = project.entry.path
+    problems = tuple(_problem(error) for error in project.problems)
+    if not program.wraps:
+        return _nothing_to_do(program, shown, problems)
+    if not program.trains:
+        sharing = Sharing("call", "an evaluation program")
+    else:
+        sharing = choose_sharing(program, options.sampling)
+    context = Context(program, sharing, options)
+    rules = [rule for rule in load_rules() if _selected(rule, options)]
+    diagnostics: list[Diagnostic] = list(problems)
+    for rule in rules:
+        diagnostics += rule.check(context)
+    diagnostics = _without_suppressed(program, diagnostics)
+    diagnostics, changes = _apply(project, program, diagnostics)
+    diagnostics.sort(key=lambda d: (d.at.path != shown, d.at.path, d.at.line, d.rule))
+    return Conversion(
+        shown,
+        "converted" if changes else "unchanged",
+        tuple(changes),
+        tuple(diagnostics),
+        launch_line(entry, project),
+        sharing.way,
+        sharing.reason,
+    )
+
+
+def _selected(rule: Rule, options: Options) -> bool:
+    chosen = not options.select or any(rule.id.startswith(prefix) for prefix in options.select)
+    return chosen and not any(rule.id.startswith(prefix) for prefix in options.ignore)
+
+
+def _problem(error: SourceError) -> Diagnostic:
+    return Diagnostic("MG002", Span(error.path, 0, 0, error.line), error.message, "note", None, "display-only")
+
+
+def _nothing_to_do(program: Program, shown: str, problems: tuple[Diagnostic, ...]) -> Conversion:
+    module = program.entry_module
+    start = Span(module.path, 0, 0, 1)
+    rows = list(problems)
+    rows += [
+        Diagnostic(
+            "MG901", one.at, f"{one.name} ({one.reason}) is not torch's DataParallel", "question", None, "display-only"
+        )
+        for one in program.look_alikes
+    ]
+    if program.mentions:
+        rows.append(Diagnostic("MG000", start, "nothing to do: DataParallel is only mentioned, never called", "note"))
+    else:
+        rows.append(Diagnostic("MG000", start, "nothing to do: this program does not use DataParallel", "note"))
+    return Conversion(shown, "nothing", (), tuple(rows), "")
+
+
+def launch_line(entry: Path, project: Project) -> str:
+    """The command that starts the converted program on all GPUs of this machine."""
+    return f"torchrun --standalone --nproc_per_node=gpu -- {project.entry.path}"
+
+
+# -------------------------------------------------------------------- suppressions
+def _without_suppressed(program: Program, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    """Drop what a `# mgmigrate: ignore[ID]` on its line refuses, and report suppressions that refuse nothing."""
+    refused: dict[tuple[str, int], set[str]] = {}
+    for module in program.modules:
+        if "mgmigrate" not in module.text:
+            continue
+        for number, line in enumerate(module.text.splitlines(), 1):
+            match = _IGNORE.search(line)
+            if match:
+                refused[module.path, number] = {part.strip() for part in match[1].split(",")}
+    if not refused:
+        return diagnostics
+    used: set[tuple[str, int, str]] = set()
+    kept = []
+    for diagnostic in diagnostics:
+        ids = refused.get((diagnostic.at.path, diagnostic.at.line), set())
+        if diagnostic.rule in ids:
+            used.add((diagnostic.at.path, diagnostic.at.line, diagnostic.rule))
+        else:
+            kept.append(diagnostic)
+    for (path, number), ids in refused.items():
+        for rule in sorted(ids):
+            if (path, number, rule) not in used:
+                kept.append(
+                    Diagnostic(
+                        "MG003",
+                        Span(path, 0, 0, number),
+                        f"this suppression of {rule} suppresses nothing",
+                        "note",
+                        None,
+                        "display-only",
+                    )
+                )
+    return kept
+
+
+# -------------------------------------------------------------------- plan and rewrite
+def _apply(
+    project: Project, program: Program, diagnostics: list[Diagnostic]
+) -> tuple[list[Diagnostic], list[FileChange]]:
+    """Rewrite all files; a fix that collides with an earlier one becomes a question, whole."""
+    while True:
+        try:
+            return diagnostics, _rewrite(project, program, diagnostics)
+        except EditConflict as conflict:
+            loser = next(
+                d
+                for d in reversed(diagnostics)
+                if d.rule in conflict.rules
+                and d.fix
+                and any(e.at == conflict.at or e.at.start == conflict.at.start for e in d.fix.edits)
+            )
+            message = f"{loser.message}: not converted, because {' and '.join(dict.fromkeys(conflict.rules))} want to change the same place"
+            diagnostics = [
+                replace(d, level="question", fix=None, message=message) if d is loser else d for d in diagnostics
+            ]
+
+
+def _rewrite(project: Project, program: Program, diagnostics: list[Diagnostic]) -> list[FileChange]:
+    labelled = [Labelled(edit, d.rule, d.fix.reason) for d in diagnostics if d.fix for edit in d.fix.edits]
+    plain = [one for one in labelled if not isinstance(one.edit, AddImport | AddHelper)]
+    if not plain:
+        return []
+    by_path: dict[str, list[Labelled]] = defaultdict(list)
+    for one in plain:
+        by_path[one.edit.at.path].append(one)
+    new_files: list[FileChange] = []
+    for one in _place_helpers(project, program, [x for x in labelled if isinstance(x.edit, AddHelper)], new_files):
+        (by_path[one.edit.at.path] if not isinstance(one.edit, AddImport) else labelled).append(one)
+    for module in program.modules:
+        wanted = [one for one in labelled if isinstance(one.edit, AddImport) and one.edit.at.path == module.path]
+        by_path[module.path] += import_edits(module, wanted)
+    changes = []
+    for module in program.modules:
+        if by_path[module.path]:
+            rewritten = apply_edits(module.text, by_path[module.path])
+            changes.append(_change(module, rewritten))
+    return [*changes, *new_files]
+
+
+def _change(module: Module, rewritten: Rewritten) -> FileChange:
+    after = re.sub(r"\basinc(\s*=)", r"async\1", rewritten.text) if "asinc" in rewritten.text else rewritten.text
+    return FileChange(module.path, module.source.text, after, module.source, rewritten.before, rewritten.after)
+
+
+def _place_helpers(
+    project: Project, program: Program, wanted: list[Labelled], new_files: list[FileChange]
+) -> list[Labelled]:
+    """Inline in the entry, or a module beside it: edits that make every wanted helper callable where it is used."""
+    if not wanted:
+        return []
+    names = list(dict.fromkeys(one.edit.name for one in wanted if isinstance(one.edit, AddHelper)))
+    helpers = with_needs(names)
+    entry = project.entry
+    label = wanted[0]
+    only_entry = all(one.edit.at.path == entry.path for one in wanted)
+    if only_entry and fits_inline(helpers) and program.entry.first is not None:
+        place = _definition_place(entry)
+        edits = [Labelled(InsertBefore(place, _spaced(helper_text(helpers))), label.rule, label.reason)]
+        edits += [Labelled(AddImport(place, line), label.rule, label.reason) for line in helper_imports(helpers)]
+        return edits
+    taken = {name for module in program.modules for name in (module.name.rpartition(".")[2], *module.scope.bindings)}
+    name = free_module_name(project.folder, taken)
+    path = str(Path(entry.path).with_name(f"{name}.py"))
+    text = module_text(helpers)
+    labels = {line: frozenset({(label.rule, label.reason)}) for line in range(1, text.count("\n") + 2)}
+    new_files.append(FileChange(path, None, text, None, {}, labels))
+    used: dict[str, list[Labelled]] = defaultdict(list)
+    for one in wanted:
+        used[one.edit.at.path].append(one)
+    edits = []
+    for requests in used.values():
+        first = requests[0]
+        imported = sorted({one.edit.name for one in requests if isinstance(one.edit, AddHelper)})
+        edits.append(
+            Labelled(AddImport(first.edit.at, f"from {name} import {', '.join(imported)}"), first.rule, first.reason)
+        )
+    return edits
+
+
+def _definition_place(module: Module) -> Span:
+    """The first statement after imports and constants: helpers are defined before it."""
+    import ast
+
+    for statement in module.tree.body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if statement.decorator_list:
+                span = module.span(statement.decorator_list[0])
+                return Span(span.path, span.start - 1, span.end, span.line)
+            return module.span(statement)
+        if not isinstance(statement, ast.Import | ast.ImportFrom | ast.Assign | ast.Try) and not (
+            isinstance(statement, ast.Expr) and not isinstance(statement.value, ast.Call)
+        ):
+            return module.span(statement)
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+            return module.span(statement)
+    return module.span(module.tree.body[-1])
+
+
+def _spaced(text: str) -> str:
+    return f"\n\n{text}\n\n"
+
+
+_ = (Helper, InsertAfter, is_imported, decode_source)

@@ -1,0 +1,117 @@
+"""The closed set of edits that a fix is made of.
+
+Edits are data: they carry the place that they are about and text to put there, never tree nodes, so that a plan can be
+pickled, printed and compared.  `migrator.rewrite` is the only reader that turns them into syntax.
+
+Text of a `Replace` may hold `$0`, `$1`, …: holes for sub-expressions of the replaced place, which keep the edits made
+inside them.  Text of statements is dedented Python; it takes the indentation of its new place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrator.facts.syntax import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Replace an expression; `holes[i]` is what `$i` in the text stands for."""
+
+    at: Span
+    text: str
+    holes: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetArgument:
+    """Give a call's argument a new value, in place; append it as a keyword when the call does not have it.
+
+    `position` is the positional index that means the same argument, where there is one.
+    """
+
+    at: Span
+    name: str
+    text: str
+    position: int | None = None
+    holes: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DropArgument:
+    """Remove a call's argument, by keyword or by position."""
+
+    at: Span
+    name: str
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InsertBefore:
+    """Put statements before a statement."""
+
+    at: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class InsertAfter:
+    """Put statements after a statement."""
+
+    at: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Remove a statement; comments above it stay."""
+
+    at: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Put consecutive statements of one block under `if <test>:`."""
+
+    at: Span
+    statements: tuple[Span, ...]
+    test: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """Replace an `if` by the statements of one of its branches (`orelse` True: the else branch)."""
+
+    at: Span
+    orelse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AddImport:
+    """Make sure that a module has an import; `at` is any place in that module."""
+
+    at: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddHelper:
+    """Make sure that a helper of `codemods.templates` can be called from the module of `at`."""
+
+    at: Span
+    name: str
+
+
+Edit = (
+    Replace | SetArgument | DropArgument | InsertBefore | InsertAfter | Remove | Guard | Inline | AddImport | AddHelper
+)
+STATEMENT_EDITS = (InsertBefore, InsertAfter, Remove, Guard, Inline)
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """An edit with the rule that asks for it and the reason that the reviewer reads."""
+
+    edit: Edit
+    rule: str
+    reason: str

@@ -1,0 +1,115 @@
+"""The facts that rules read: frozen records, each with the place that it is about.
+
+Facts never hold tree nodes; a rule that needs more than its fact asks the `Program`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrator.facts.syntax import Span
+
+
+@dataclass(frozen=True, slots=True)
+class GuardFact:
+    """An `if` around a wrap.  `parallel` says that the test asks for several devices; `exclusive` that the other branch
+    only places the model, so that the wrap's branch can stand alone; `orelse` that the wrap is in the else branch."""
+
+    at: Span
+    test: str
+    parallel: bool
+    exclusive: bool
+    orelse: bool
+    lines: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wrap:
+    """A live `DataParallel` call.
+
+    `outer` includes chained moves such as `.cuda()`; `inner` is the wrapped module's expression; `target` is what the
+    statement assigns to; kind is class, functional or subclass; `trained` is None when it could not be told.
+    """
+
+    at: Span
+    outer: Span
+    statement: Span
+    inner: Span
+    inner_text: str
+    target: str
+    kind: str
+    name: str
+    dim: str | None
+    guards: tuple[GuardFact, ...]
+    conditional: Span | None
+    trained: bool | None
+    submodule: bool
+    scope: str
+    in_class: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LookAlike:
+    """A class of the project itself, or of a library, that is called like DataParallel but is not torch's."""
+
+    at: Span
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where the program starts: `first` is the statement before which the processes must have met.
+
+    `last` is the statement after which nothing more happens; `kind` is guard, flat or library.
+    """
+
+    kind: str
+    first: Span | None
+    last: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A statement or call with an effect outside the process.
+
+    kind: write (a one-shot write), folder, sink (an object that keeps writing), remove, shell, prompt, download.
+    """
+
+    kind: str
+    name: str
+    at: Span
+    statement: Span
+    path: Span | None
+    path_text: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A value that differs between processes (time, pid, random id); `into` is name, seed, condition or log."""
+
+    at: Span
+    statement: Span
+    text: str
+    into: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLiteral:
+    """A fixed or chosen GPU index: kind is string, cuda_call, device_call, set_device or visible."""
+
+    kind: str
+    at: Span
+    statement: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A call or expression that a rule is about, with its statement and a note of what was seen."""
+
+    at: Span
+    statement: Span
+    text: str
+    note: str = ""

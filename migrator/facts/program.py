@@ -1,0 +1,539 @@
+"""The program as the tool understands it: facts of all modules, linked.
+
+In: a `Project`.  Out: a `Program`, which rules ask for facts.  Nothing is mutated after construction, and every list is
+in source order, entry module first.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+from migrator.facts import effects as effects_of
+from migrator.facts.model import Clock, DeviceLiteral, Effect, Entry, GuardFact, LookAlike, Place, Wrap
+from migrator.facts.resolve import Resolver, Value
+from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, dotted, names_in
+from migrator.project import Project
+
+DATA_PARALLEL = frozenset(
+    {
+        "torch.nn.DataParallel",
+        "torch.nn.parallel.DataParallel",
+        "torch.nn.parallel.data_parallel.DataParallel",
+        "torch.nn.modules.DataParallel",
+    }
+)
+FUNCTIONAL = frozenset({"torch.nn.parallel.data_parallel", "torch.nn.parallel.data_parallel.data_parallel"})
+DISTRIBUTED = frozenset(
+    {
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.nn.parallel.distributed.DistributedDataParallel",
+        "apex.parallel.DistributedDataParallel",
+    }
+)
+_PARALLEL_TEST = re.compile(r"gpu|cuda|parallel|multi|device|distribut|\bdp\b|\bddp\b|world", re.IGNORECASE)
+_ROLE_TEST = re.compile(r"train|eval|test|phase|mode|resume|pretrain|arch|sync|finetune", re.IGNORECASE)
+
+
+class Program:
+    """Everything that rules may ask about one program."""
+
+    def __init__(self, project: Project):
+        self.project = project
+        self.modules = list(project.modules.values())
+        self.entry_module = project.entry
+        self.resolver = Resolver(project.modules)
+        self._by_path = {module.path: module for module in self.modules}
+
+    # ---------------------------------------------------------------- helpers for rules
+    def module_at(self, span: Span) -> Module:
+        return self._by_path[span.path]
+
+    def text(self, span: Span) -> str:
+        return self.module_at(span).text[span.start : span.end]
+
+    def name_for(self, module: Module, wanted: str, qualified: str) -> tuple[str, str | None]:
+        """How a module can spell a library name: (expression, import to add or None).
+
+        A name that the module binds to something else anywhere, also locally, is not used.
+        """
+        for name, target in module.imports.items():
+            if target == qualified and self._only_import(module, name):
+                return name, None
+        if not any(wanted in scope.bindings for scope in module.scopes.values()):
+            head, _, last = qualified.rpartition(".")
+            return wanted, f"import {qualified} as {wanted}" if last != wanted else f"from {head} import {last}"
+        return qualified, f"import {qualified}"
+
+    def dist(self, at: Span) -> tuple[str, str | None]:
+        """The spelling of `torch.distributed` in the module of a place, with the import it needs."""
+        return self.name_for(self.module_at(at), "dist", "torch.distributed")
+
+    @staticmethod
+    def _only_import(module: Module, name: str) -> bool:
+        return all(
+            binding.kind == "import" for scope in module.scopes.values() for binding in scope.bindings.get(name, ())
+        )
+
+    def is_name_free(self, name: str) -> bool:
+        """True when no module of the program binds the name anywhere."""
+        return not any(name in scope.bindings for module in self.modules for scope in module.scopes.values())
+
+    def calls(self) -> Iterator[tuple[Module, ast.Call]]:
+        """All calls that the program can make, in source order."""
+        for module in self.modules:
+            for node in module.nodes:
+                if isinstance(node, ast.Call) and not self._is_other_main(module, node):
+                    yield module, node
+
+    def _is_other_main(self, module: Module, node: ast.AST) -> bool:
+        """Code under another module's `__main__` guard never runs in this program."""
+        return module is not self.entry_module and any(is_main_guard(a) for a in module.ancestors(node))
+
+    def external(self, module: Module, call: ast.Call) -> str:
+        """Library name of what a call runs, or the empty text when it is the project's own or unknown."""
+        if self.resolver.definition(module.qualified(call.func), module) is not None:
+            return ""
+        return self.resolver.external_name(module, call.func) or ""
+
+    # ---------------------------------------------------------------- roles
+    @cached_property
+    def trains(self) -> bool:
+        """True when the program calls `backward`, or steps an optimizer."""
+        return any(isinstance(call.func, ast.Attribute) and call.func.attr == "backward" for _, call in self.calls())
+
+    @cached_property
+    def mentions(self) -> bool:
+        """True when the text of any module holds `DataParallel` or `data_parallel`."""
+        return any("DataParallel" in m.text or "data_parallel" in m.text for m in self.modules)
+
+    @cached_property
+    def existing_ddp(self) -> list[Place]:
+        """Calls that already wrap with DistributedDataParallel or start a process group."""
+        places = []
+        for module, call in self.calls():
+            name = self.external(module, call)
+            if (
+                name in DISTRIBUTED
+                or name == "torch.distributed.init_process_group"
+                or name.endswith(".DistributedDataParallel")
+            ):
+                places.append(self._place(module, call, name.rpartition(".")[2]))
+        return places
+
+    def _place(self, module: Module, node: ast.AST, note: str = "") -> Place:
+        return Place(module.span(node), module.span(module.statement(node)), module.segment(node), note)
+
+    # ---------------------------------------------------------------- entry
+    @cached_property
+    def entry(self) -> Entry:
+        """Where the program starts and ends."""
+        module = self.entry_module
+        for statement in reversed(module.tree.body):
+            if is_main_guard(statement) and isinstance(statement, ast.If):
+                first = next((s for s in statement.body if not self._is_quiet(module, s)), statement.body[-1])
+                return Entry("guard", module.span(first), module.span(statement.body[-1]))
+        executable = [s for s in module.tree.body if not _is_declaration(s)]
+        loud = [s for s in executable if not self._is_quiet(module, s)]
+        if not loud:
+            return Entry("library", None, None)
+        return Entry("flat", module.span(loud[0]), module.span(module.tree.body[-1]))
+
+    def _is_quiet(self, module: Module, statement: ast.stmt) -> bool:
+        """Argument parsing and plain constants: they may come before the processes meet."""
+        if isinstance(statement, ast.Assign) and _is_plain(statement.value):
+            return True
+        if isinstance(statement, ast.Assign | ast.Expr):
+            value = statement.value
+            if isinstance(value, ast.Call):
+                name = module.qualified(value.func) or ""
+                if name.startswith(("argparse.", "optparse.", "matplotlib.use", "warnings.")):
+                    return True
+                if isinstance(value.func, ast.Attribute) and isinstance(value.func.value, ast.Name):
+                    made = self.resolver.values(module, value.func.value)
+                    return any(v.kind == "call" and v.name.startswith(("argparse.", "optparse.")) for v in made)
+        return False
+
+    # ---------------------------------------------------------------- wraps
+    @cached_property
+    def _wrap_nodes(self) -> dict[ast.AST, tuple[Module, ast.Call, str, str]]:
+        found: dict[ast.AST, tuple[Module, ast.Call, str, str]] = {}
+        for module, call in self.calls():
+            kind_name = self._wrap_kind(module, call)
+            if kind_name is not None:
+                found[call] = (module, call, *kind_name)
+        return found
+
+    def _wrap_kind(self, module: Module, call: ast.Call) -> tuple[str, str] | None:
+        tail = (
+            call.func.attr
+            if isinstance(call.func, ast.Attribute)
+            else call.func.id
+            if isinstance(call.func, ast.Name)
+            else ""
+        )
+        name = self.external(module, call)
+        if name in DATA_PARALLEL:
+            return "class", name
+        if name in FUNCTIONAL:
+            return "functional", name
+        if isinstance(call.func, ast.Name) and "DataParallel" in module.text:
+            found = module.lookup(tail, module.scope_of.get(call, module.scope))
+            if found is not None and any(
+                b.kind == "assign" and module.qualified(b.value) in DATA_PARALLEL for b in found[1] if b.value
+            ):
+                return "class", "torch.nn.DataParallel"
+        if "Parallel" in tail:
+            callee = self.resolver.callee(module, call)
+            if callee is not None and isinstance(callee[1], ast.ClassDef):
+                bases = self.resolver.external_bases(callee[0], callee[1])
+                if bases & DATA_PARALLEL:
+                    return "subclass", callee[1].name
+        return None
+
+    @cached_property
+    def wraps(self) -> list[Wrap]:
+        """Live DataParallel calls of torch, or of subclasses of it, in source order."""
+        return [self._wrap(*row) for row in self._wrap_nodes.values()]
+
+    def _wrap(self, module: Module, call: ast.Call, kind: str, name: str) -> Wrap:
+        inner = argument(call, "module", 0) or call
+        outer: ast.AST = call
+        while True:
+            parent = module.parents.get(outer)
+            grand = module.parents.get(parent) if parent is not None else None
+            if (
+                isinstance(parent, ast.Attribute)
+                and parent.attr in ("cuda", "to")
+                and isinstance(grand, ast.Call)
+                and grand.func is parent
+            ):
+                outer = grand
+            else:
+                break
+        statement = module.statement(call)
+        conditional = module.parents.get(outer)
+        dim_node = argument(call, "dim", 4 if kind == "functional" else 3)
+        return Wrap(
+            at=module.span(call),
+            outer=module.span(outer),
+            statement=module.span(statement),
+            inner=module.span(inner),
+            inner_text=module.segment(inner),
+            target=", ".join(module.segment(t) for t in statement.targets) if isinstance(statement, ast.Assign) else "",
+            kind=kind,
+            name=name,
+            dim=module.segment(dim_node) if dim_node is not None else None,
+            guards=tuple(self._guards(module, statement, call)),
+            conditional=self._conditional(module, conditional, outer),
+            trained=None,
+            submodule=isinstance(inner, ast.Attribute)
+            and not (isinstance(inner.value, ast.Name) and inner.value.id == "self"),
+            scope=module.scope_of.get(call, module.scope).name,
+            in_class=module.scope_of.get(call, module.scope).owner_class is not None,
+        )
+
+    def _conditional(self, module: Module, parent: ast.AST | None, outer: ast.AST) -> Span | None:
+        """`nn.DataParallel(m) if multi else m`: the place of the whole conditional expression."""
+        if (
+            isinstance(parent, ast.IfExp)
+            and outer in (parent.body, parent.orelse)
+            and is_parallel_test(module.segment(parent.test))
+        ):
+            return module.span(parent)
+        return None
+
+    def _guards(self, module: Module, statement: ast.stmt, call: ast.Call) -> Iterator[GuardFact]:
+        child: ast.AST = statement
+        for ancestor in module.ancestors(statement):
+            if isinstance(ancestor, FunctionNode | ast.ClassDef):
+                return
+            if isinstance(ancestor, ast.If):
+                in_else = child in ancestor.orelse
+                branch, other = (ancestor.orelse, ancestor.body) if in_else else (ancestor.body, ancestor.orelse)
+                test = module.segment(ancestor.test)
+                wraps_elsewhere = any(n in self._raw_wraps(module) for s in other for n in ast.walk(s))
+                outer = module.parents.get(ancestor)
+                in_chain = _is_elif(module, ancestor) or (isinstance(outer, ast.If) and _is_elif(module, outer))
+                yield GuardFact(
+                    at=module.span(ancestor),
+                    test=test,
+                    parallel=is_parallel_test(test) and not wraps_elsewhere and not is_main_guard(ancestor),
+                    exclusive=not in_chain
+                    and self._only_places(module, branch, call)
+                    and self._only_places(module, other, call),
+                    orelse=in_else,
+                    lines=tuple(module.span(s) for s in branch),
+                )
+            child = ancestor
+
+    def _raw_wraps(self, module: Module) -> set[ast.AST]:
+        return {node for node, row in self._wrap_nodes.items() if row[0] is module}
+
+    def _only_places(self, module: Module, statements: list[ast.stmt], call: ast.Call) -> bool:
+        """True when the statements only wrap, move or announce the model."""
+        for statement in statements:
+            if isinstance(statement, ast.Pass):
+                continue
+            value = statement.value if isinstance(statement, ast.Assign | ast.Expr) else None
+            if (
+                isinstance(statement, ast.Assign)
+                and value is not None
+                and names_in(statement.targets[0]) & names_in(value)
+            ):
+                continue
+            if isinstance(value, ast.Call) and _is_announcement(value):
+                continue
+            if (
+                isinstance(value, ast.Call)
+                and isinstance(value.func, ast.Attribute)
+                and value.func.attr in ("cuda", "to")
+            ):
+                continue
+            if value is call or (value is not None and call in set(ast.walk(value))):
+                continue
+            return False
+        return True
+
+    @cached_property
+    def look_alikes(self) -> list[LookAlike]:
+        """Calls of things named like DataParallel that are not torch's."""
+        found = []
+        for module, call in self.calls():
+            tail = (
+                call.func.attr
+                if isinstance(call.func, ast.Attribute)
+                else call.func.id
+                if isinstance(call.func, ast.Name)
+                else ""
+            )
+            if not re.search(r"DataParallel|data_parallel", tail) or "Distributed" in tail or call in self._wrap_nodes:
+                continue
+            name = self.external(module, call)
+            if name in DISTRIBUTED:
+                continue
+            callee = self.resolver.callee(module, call)
+            if callee is not None and isinstance(callee[1], ast.ClassDef) and _is_converted(callee[1]):
+                continue
+            where = (
+                f"defined in {callee[0].path}"
+                if callee is not None
+                else f"imported as {name}"
+                if name
+                else "of unknown origin"
+            )
+            found.append(LookAlike(module.span(call), tail, where))
+        return found
+
+    def is_wrapped(self, module: Module, node: ast.AST) -> bool:
+        """True when the expression may be a wrapped model."""
+        return any(v.node in self._wrap_nodes for v in self.resolver.values(module, node))
+
+    def wraps_behind(self, module: Module, node: ast.AST) -> list[Value]:
+        return [v for v in self.resolver.values(module, node) if v.node in self._wrap_nodes]
+
+    def functional_inputs(self, wrap: Wrap) -> Span | None:
+        """The `inputs` expression of a functional `data_parallel(module, inputs, ...)` call, when it is one tensor."""
+        module, call, _, _ = next(row for node, row in self._wrap_nodes.items() if row[0].span(node) == wrap.at)
+        inputs = argument(call, "inputs", 1)
+        if (
+            inputs is None
+            or isinstance(inputs, ast.Tuple | ast.Starred)
+            or argument(call, "module_kwargs", 5) is not None
+        ):
+            return None
+        return module.span(inputs)
+
+    @cached_property
+    def async_transfers(self) -> list[Place]:
+        """Calls with an `async=` argument; the note is its value's text."""
+        found = []
+        for module, call in self.calls():
+            for keyword in call.keywords:
+                if keyword.arg == "asinc":
+                    found.append(self._place(module, call, module.segment(keyword.value)))
+        return found
+
+    # ---------------------------------------------------------------- side effects
+    @cached_property
+    def effects(self) -> list[Effect]:
+        """Writes, folders, sinks, removals, shell calls, prompts and downloads of the program."""
+        found = []
+        for module, call in self.calls():
+            effect = effects_of.classify(module, call, self.external(module, call))
+            if effect is not None:
+                found.append(effect)
+        return found
+
+    @cached_property
+    def clocks(self) -> list[Clock]:
+        """Values of the clock, the process id or the operating system's random numbers, and what they flow into."""
+        found = []
+        for module, call in self.calls():
+            clock = effects_of.clock(module, call, self.external(module, call))
+            if clock is not None:
+                found.append(clock)
+        return found
+
+    @cached_property
+    def logs(self) -> bool:
+        """True when the program logs through `logging`."""
+        return any(self.external(module, call).startswith("logging.") for module, call in self.calls())
+
+    # ---------------------------------------------------------------- devices
+    @cached_property
+    def device_literals(self) -> list[DeviceLiteral]:
+        """Places that name a GPU by its index, or choose which GPUs are visible."""
+        found = []
+        for module in self.modules:
+            for node in module.nodes:
+                if self._is_other_main(module, node):
+                    continue
+                literal = self._device_literal(module, node)
+                if literal is not None:
+                    found.append(literal)
+        return found
+
+    def _device_literal(self, module: Module, node: ast.AST) -> DeviceLiteral | None:
+        def fact(kind: str) -> DeviceLiteral:
+            return DeviceLiteral(kind, module.span(node), module.span(module.statement(node)), module.segment(node))
+
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"cuda:\d+", node.value):
+            return fact("string")
+        if isinstance(node, ast.Call):
+            name = self.external(module, node)
+            if name == "torch.cuda.set_device":
+                return fact("set_device")
+            if (
+                isinstance(node.func, ast.Attribute)
+                and node.func.attr == "cuda"
+                and (node.args or any(k.arg == "device" for k in node.keywords))
+            ):
+                first = node.args[0] if node.args else None
+                if not (isinstance(first, ast.Constant) and (first.value is None or isinstance(first.value, bool))):
+                    return fact("cuda_call")
+            if name == "torch.device" and len(node.args) == 2:
+                return fact("device_call")
+        if isinstance(node, ast.Assign) and any(_is_visible_devices(module, t) for t in node.targets):
+            return fact("visible")
+        return None
+
+    @cached_property
+    def device_counts(self) -> list[Place]:
+        """`torch.cuda.device_count()` where its value matters to the training."""
+        gone = [span for wrap in self.wraps for span in (wrap.at, *(g.at for g in wrap.guards if g.parallel))]
+        found = []
+        for module, call in self.calls():
+            if self.external(module, call) != "torch.cuda.device_count":
+                continue
+            statement = module.statement(call)
+            if (
+                isinstance(statement, ast.Expr)
+                and isinstance(statement.value, ast.Call)
+                and _is_announcement(statement.value)
+            ):
+                continue
+            place = self._place(module, call)
+            in_test = any(isinstance(a, ast.If) and call in set(ast.walk(a.test)) for a in module.ancestors(call))
+            if any(span.contains(place.at) for span in gone if not in_test) or (
+                in_test
+                and any(
+                    g.at.contains(place.at)
+                    for w in self.wraps
+                    for g in w.guards
+                    if g.parallel and place.at.end <= g.at.start + 200
+                )
+            ):
+                continue
+            found.append(place)
+        return found
+
+    @cached_property
+    def type_tests(self) -> list[Place]:
+        """Names of DataParallel used as a class: in `isinstance`, in comparisons of types."""
+        found = []
+        for module in self.modules:
+            if "DataParallel" not in module.text:
+                continue
+            for node in module.nodes:
+                if (
+                    not isinstance(node, ast.Name | ast.Attribute)
+                    or self.resolver.external_name(module, node) not in DATA_PARALLEL
+                ):
+                    continue
+                parent = module.parents.get(node)
+                if isinstance(parent, ast.Call) and parent.func is node:
+                    continue
+                if isinstance(parent, ast.Attribute | ast.ClassDef | ast.alias):
+                    continue
+                found.append(self._place(module, node))
+        return found
+
+
+def _is_converted(node: ast.ClassDef) -> bool:
+    """True for the wrapper that an earlier conversion put there."""
+    names = {t.id for s in node.body if isinstance(s, ast.Assign) for t in s.targets if isinstance(t, ast.Name)}
+    return "splits_batch" in names
+
+
+def is_main_guard(node: ast.AST) -> bool:
+    """`if __name__ == "__main__":` in either order."""
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+        return False
+    sides = [node.test.left, *node.test.comparators]
+    names = {dotted(side) for side in sides}
+    return "__name__" in names and any(isinstance(s, ast.Constant) and s.value == "__main__" for s in sides)
+
+
+def is_parallel_test(test: str) -> bool:
+    """True when a condition asks for several devices (a count, a flag, CUDA) and for nothing else that trains."""
+    return bool(_PARALLEL_TEST.search(test)) and not _ROLE_TEST.search(test)
+
+
+def _is_declaration(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Import | ast.ImportFrom | FunctionNode | ast.ClassDef):
+        return True
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return True
+    if isinstance(statement, ast.Try):
+        return all(
+            _is_declaration(s) or isinstance(s, ast.Pass)
+            for s in [*statement.body, *(b for h in statement.handlers for b in h.body)]
+        )
+    if isinstance(statement, ast.If):
+        return all(_is_declaration(s) for s in [*statement.body, *statement.orelse])
+    return False
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """Constants and displays of constants."""
+    return not any(isinstance(n, ast.Call | ast.Attribute | ast.Subscript) for n in ast.walk(node))
+
+
+def _is_announcement(call: ast.Call) -> bool:
+    name = dotted(call.func) or ""
+    return name == "print" or bool(
+        re.search(r"(^|\.)(log|logger|logging|info|warning|warn|debug|write|print_\w*|print)$", name)
+    )
+
+
+def _is_elif(module: Module, node: ast.If) -> bool:
+    """True when the else branch of the `if` is spelled `elif`."""
+    if len(node.orelse) != 1 or not isinstance(node.orelse[0], ast.If):
+        return False
+    return module.text[module.span(node.orelse[0]).start :].startswith("elif")
+
+
+def _is_visible_devices(module: Module, target: ast.expr) -> bool:
+    return (
+        isinstance(target, ast.Subscript)
+        and module.qualified(target.value) == "os.environ"
+        and isinstance(target.slice, ast.Constant)
+        and target.slice.value == "CUDA_VISIBLE_DEVICES"
+    )
+
+
+def scope_name(scope: Scope) -> str:
+    return scope.name or "<module>"

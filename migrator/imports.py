@@ -1,0 +1,139 @@
+"""Add imports where a careful person would: beside their kin, once, and never above a leading docstring or `try`.
+
+In: a module and the import lines that fixes ask for.  Out: insertions after existing import statements.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from migrator.edits import AddImport, InsertAfter, InsertBefore, Labelled
+from migrator.facts.syntax import Module
+
+
+def is_imported(module: Module, line: str) -> bool:
+    """True when the module's top level already has every name of an import line."""
+    node = ast.parse(line).body[0]
+    if isinstance(node, ast.Import):
+        alias = node.names[0]
+        return module.imports.get(alias.asname or alias.name.split(".")[0]) == (
+            alias.name if alias.asname else alias.name.split(".")[0]
+        ) and _at_top(module, alias.asname or alias.name.split(".")[0])
+    assert isinstance(node, ast.ImportFrom)
+    return all(
+        module.imports.get(a.asname or a.name) == f"{node.module}.{a.name}" and _at_top(module, a.asname or a.name)
+        for a in node.names
+    )
+
+
+def _at_top(module: Module, name: str) -> bool:
+    return any(b.kind == "import" for b in module.scope.bindings.get(name, ()))
+
+
+def import_edits(module: Module, wanted: list[Labelled]) -> list[Labelled]:
+    """Insertions for the import lines that are missing, each after the last leading import of the same kind."""
+    lines: dict[str, Labelled] = {}
+    for one in wanted:
+        if isinstance(one.edit, AddImport) and not is_imported(module, one.edit.text):
+            lines.setdefault(one.edit.text, one)
+    if not lines:
+        return []
+    leading = _leading_imports(module)
+    edits: list[Labelled] = []
+    for text, one in sorted(lines.items(), key=lambda item: (_kind(item[0]), item[0].startswith("from"), item[0])):
+        anchor = _anchor(leading, text)
+        if anchor is not None:
+            edits.append(Labelled(InsertAfter(module.span(anchor), text + "\n"), one.rule, one.reason))
+        else:
+            first = _first_statement(module)
+            if isinstance(first, ast.Expr | ast.ImportFrom) and first is module.tree.body[0]:
+                edits.append(Labelled(InsertAfter(module.span(first), text + "\n"), one.rule, one.reason))
+            else:
+                edits.append(Labelled(InsertBefore(module.span(first), text + "\n"), one.rule, one.reason))
+    return edits
+
+
+def _kind(text: str) -> int:
+    """0 standard library, 1 torch, 2 the project."""
+    node = ast.parse(text).body[0]
+    name = node.names[0].name if isinstance(node, ast.Import) else getattr(node, "module", "") or ""
+    head = name.split(".")[0]
+    if head == "torch":
+        return 1
+    return 0 if head in ("os", "sys", "random", "datetime", "math", "contextlib", "itertools", "warnings") else 2
+
+
+def _leading_imports(module: Module) -> list[ast.stmt]:
+    """Top-level imports before the first definition or executable statement (simple assignments may stand between)."""
+    found: list[ast.stmt] = []
+    for statement in module.tree.body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            if not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
+                found.append(statement)
+        elif isinstance(
+            statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.For | ast.While | ast.With
+        ):
+            break
+    return found
+
+
+def _anchor(leading: list[ast.stmt], text: str) -> ast.stmt | None:
+    """The statement after which the line belongs."""
+    if not leading:
+        return None
+    kind = _kind(text)
+    if kind == 1:
+        kin = [s for s in leading if _head(s) == "torch"]
+        if text.startswith("import"):
+            plain = [s for s in kin if isinstance(s, ast.Import)]
+            return (plain or kin or leading)[0 if plain else -1]
+        return (kin or leading)[-1]
+    if kind == 0:
+        kin = [s for s in leading if isinstance(s, ast.Import) and _head(s) in _STANDARD]
+        return kin[-1] if kin else leading[0]
+    return leading[-1]
+
+
+def _head(statement: ast.stmt) -> str:
+    if isinstance(statement, ast.Import):
+        return statement.names[0].name.split(".")[0]
+    return (getattr(statement, "module", "") or "").split(".")[0]
+
+
+def _first_statement(module: Module) -> ast.stmt:
+    """The docstring or `__future__` import when there is one, else the first statement."""
+    last = module.tree.body[0]
+    for statement in module.tree.body:
+        docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        if not (docstring or future):
+            break
+        last = statement
+    return last
+
+
+_STANDARD = frozenset(
+    [
+        "argparse",
+        "collections",
+        "copy",
+        "csv",
+        "datetime",
+        "glob",
+        "json",
+        "logging",
+        "math",
+        "os",
+        "pathlib",
+        "pickle",
+        "pprint",
+        "random",
+        "re",
+        "shutil",
+        "subprocess",
+        "sys",
+        "time",
+        "typing",
+        "warnings",
+    ]
+)

@@ -1,0 +1,158 @@
+"""Find the program behind an entry file: the first-party modules that it reaches through imports.
+
+In: the path of an entry.  Out: its modules in import order, and what could not be read.  Nothing is imported or executed;
+installed packages are never entered.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from migrator.facts.syntax import Module
+from migrator.source import Source, SourceError, read_source
+
+_ROOT_MARKS = (".git", "setup.py", "pyproject.toml", "setup.cfg")
+_MAX_MODULES = 600
+_SKIPPED_FOLDERS = {"site-packages", ".venv", "venv", "node_modules", "__pycache__", ".git"}
+
+
+@dataclass(slots=True)
+class Project:
+    """The modules of one program: `entry` first, then what it imports; `problems` are files that could not be read."""
+
+    entry: Module
+    modules: dict[str, Module]
+    root: Path
+    problems: list[SourceError] = field(default_factory=list)
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.entry.path).parent
+
+
+def project_root(entry: Path) -> Path:
+    """The folder that holds the project: the nearest one upwards with a project mark, or the topmost package's parent."""
+    folder = entry.resolve().parent
+    while (folder / "__init__.py").exists() and folder.parent != folder:
+        folder = folder.parent
+    for candidate in (folder, *list(folder.parents)[:3]):
+        if any((candidate / mark).exists() for mark in _ROOT_MARKS):
+            return candidate
+    return folder
+
+
+def load_project(entry: Path, source: Source | None = None) -> Project:
+    """Parse the entry and all first-party modules that it reaches; raise `SourceError` when the entry itself fails."""
+    source = source or read_source(entry)
+    root = project_root(entry)
+    roots = [entry.resolve().parent, root]
+    module = Module(source, _module_name(entry.resolve(), root), entry.name == "__init__.py")
+    project = Project(module, {module.name: module}, root)
+    roots += _path_edits(module, entry)
+    known: dict[Path, Module] = {entry.resolve(): module}
+    queue = deque([(module, entry.resolve())])
+    while queue and len(known) < _MAX_MODULES:
+        current, path = queue.popleft()
+        for name in dict.fromkeys(current.imported_modules):
+            for found in _candidates(name, [*roots, path.parent]):
+                if found in known:
+                    continue
+                try:
+                    shown = _shown(found, entry)
+                    loaded = Module(read_source(found, shown), _module_name(found, root), found.name == "__init__.py")
+                except SourceError as error:
+                    project.problems.append(error)
+                    known[found] = module
+                    continue
+                known[found] = loaded
+                project.modules[loaded.name] = loaded
+                queue.append((loaded, found))
+                roots += [r for r in _path_edits(loaded, found) if r not in roots]
+    return project
+
+
+def _shown(path: Path, entry: Path) -> str:
+    """A path as the user would write it: relative where the entry was given relative."""
+    if entry.is_absolute():
+        return str(path)
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _module_name(path: Path, root: Path) -> str:
+    try:
+        relative = path.relative_to(root)
+    except ValueError:
+        relative = Path(path.name)
+    parts = list(relative.with_suffix("").parts)
+    if parts[-1] == "__init__" and len(parts) > 1:
+        parts.pop()
+    return ".".join(parts)
+
+
+def _candidates(name: str, roots: list[Path]) -> list[Path]:
+    """Files behind a dotted name: packages on the way, then the module itself."""
+    parts = name.split(".")
+    if not parts[0]:
+        return []
+    for root in dict.fromkeys(roots):
+        found: list[Path] = []
+        for depth in range(1, len(parts) + 1):
+            stem = root.joinpath(*parts[:depth])
+            if (stem / "__init__.py").is_file():
+                found.append((stem / "__init__.py").resolve())
+            elif stem.with_name(stem.name + ".py").is_file():
+                found.append(stem.with_name(stem.name + ".py").resolve())
+                break
+            elif not stem.is_dir():
+                break
+        if found and not any(set(p.parts) & _SKIPPED_FOLDERS for p in found):
+            return found
+    return []
+
+
+def _path_edits(module: Module, path: Path) -> list[Path]:
+    """Folders that the module adds to `sys.path`, where they can be read from the source."""
+    folders: list[Path] = []
+    for node in module.nodes:
+        if (
+            isinstance(node, ast.Call)
+            and module.qualified(node.func) in ("sys.path.append", "sys.path.insert")
+            and node.args
+        ):
+            folder = _literal_folder(node.args[-1], module, path)
+            if folder is not None and folder.is_dir():
+                folders.append(folder.resolve())
+    return folders
+
+
+def _literal_folder(node: ast.expr, module: Module, path: Path) -> Path | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return path.parent / node.value
+    if isinstance(node, ast.Name):
+        if node.id == "__file__":
+            return path
+        found = module.lookup(node.id, module.scope_of.get(node, module.scope))
+        values = [b.value for b in found[1] if b.kind == "assign"] if found else []
+        return (
+            _literal_folder(values[0], module, path) if len(values) == 1 and isinstance(values[0], ast.expr) else None
+        )
+    if isinstance(node, ast.Call):
+        name = module.qualified(node.func) or ""
+        if name in ("os.path.dirname",) and node.args:
+            inner = _literal_folder(node.args[0], module, path)
+            return inner.parent if inner else None
+        if name in ("os.path.abspath", "os.path.realpath", "str", "os.path.normpath") and node.args:
+            return _literal_folder(node.args[0], module, path)
+        if name == "os.path.join" and node.args:
+            base = _literal_folder(node.args[0], module, path)
+            rest = [a.value for a in node.args[1:] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            return base.joinpath(*rest) if base and len(rest) == len(node.args) - 1 else None
+        if name == "os.getcwd":
+            return Path.cwd()
+    return None

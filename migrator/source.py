@@ -1,0 +1,115 @@
+"""Read and write source files without losing a byte.
+
+In: bytes.  Out: a `Source`, whose `text` is what every later stage works on, and which encodes a changed text back into
+the file's own encoding, newlines and byte order mark.  Never guesses an encoding and never touches the disk except in
+`read_source`.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from dataclasses import dataclass
+from pathlib import Path
+
+# `.cuda(async=True)` stops every parser since Python 3.7.  The substitute has the same length, so that offsets hold.
+_ASYNC_KEYWORD = re.compile(r"(?<=[(,\s])async(?=\s*=(?!=))")
+_ASYNC_SUBSTITUTE = "asinc"
+_MAX_LINES = 100_000
+
+
+class SourceError(Exception):
+    """A file that cannot be converted; `line` and `column` (1-based) are 0 when the fault has no place."""
+
+    def __init__(self, path: str, message: str, line: int = 0, column: int = 0):
+        super().__init__(f"{path}:{line}:{column}: {message}" if line else f"{path}: {message}")
+        self.path, self.message, self.line, self.column = path, message, line, column
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file: `text` without byte order mark and with the file's own newlines."""
+
+    path: str
+    text: str
+    encoding: str = "utf-8"
+    bom: bool = False
+
+    @property
+    def parseable(self) -> str:
+        """The text with Python 2 style `async=` keywords renamed (same length), so that today's parser accepts it."""
+        return rename_async_keywords(self.text)
+
+    def encode(self, text: str) -> bytes:
+        """Bytes of a changed text in this file's encoding."""
+        return (b"\xef\xbb\xbf" if self.bom else b"") + text.encode(self.encoding)
+
+
+def rename_async_keywords(text: str) -> str:
+    """Rename `async=` keyword arguments to a name of the same length; text in strings and comments stays."""
+    if "async" not in text or not _ASYNC_KEYWORD.search(text):
+        return text
+    lines = list(io.StringIO(text, newline=""))
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text, newline="").readline))
+    except (tokenize.TokenError, SyntaxError):
+        return text  # the parser will say what is wrong, with a place
+    for token, after in zip(reversed(tokens[:-1]), reversed(tokens[1:]), strict=True):
+        if (
+            token.string == "async"
+            and after.string == "="
+            and token.type in (tokenize.NAME, getattr(tokenize, "ASYNC", -1))
+        ):
+            row, column = token.start
+            line = lines[row - 1]
+            lines[row - 1] = line[:column] + _ASYNC_SUBSTITUTE + line[column + len("async") :]
+    return "".join(lines)
+
+
+def decode_source(path: str, data: bytes) -> Source:
+    """Decode by byte order mark or coding line (PEP 263); raise `SourceError` for binary or undecodable bytes."""
+    if b"\0" in data:
+        raise SourceError(path, "is not a Python source file (it holds null bytes)")
+    bom = data.startswith(b"\xef\xbb\xbf")
+    body = data[3:] if bom else data
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(body).readline)
+        text = body.decode(encoding)
+    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+        raise SourceError(path, f"cannot be decoded: {error}") from error
+    return Source(path, text, encoding, bom)
+
+
+def read_source(path: Path, name: str | None = None) -> Source:
+    """Read a file; raise `SourceError` with one clear line for whatever the disk or the decoder refuses."""
+    shown = name or str(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SourceError(shown, f"cannot be read: {error.strerror or error}") from error
+    return decode_source(shown, data)
+
+
+def parse_tree(source: Source) -> ast.Module:
+    """Parse with the standard library; raise `SourceError` with line and column."""
+    text = source.parseable
+    if text.count("\n") > _MAX_LINES:
+        raise SourceError(source.path, f"has more than {_MAX_LINES} lines; it was not looked at")
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        hint = _python2_hint(error)
+        raise SourceError(
+            source.path, f"cannot be parsed: {error.msg}{hint}", error.lineno or 0, error.offset or 0
+        ) from error
+    except (RecursionError, MemoryError, ValueError) as error:
+        raise SourceError(source.path, f"cannot be parsed: {type(error).__name__}: {error}") from error
+
+
+def _python2_hint(error: SyntaxError) -> str:
+    message = error.msg or ""
+    if "Missing parentheses in call to 'print'" in message or "except" in message:
+        return " (Python 2; convert it with 2to3 first)"
+    return ""
