@@ -1,0 +1,277 @@
+"""One check from beginning to end: copy, run the original, run the ranks, judge.
+
+In: a `VerifyRequest` and a fork server (one is made, and closed, when none is given).  Out: a `Verdict`.  Executes the user's
+programs, in child processes and in copies of the project.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .judge import judge, judge_before, unverifiable
+from .launcher import ForkServer, Outcome, ServerFailed
+from .records import Record, count_steps, read
+from .settings import AFTER, BEFORE, RunSettings, VerifyRequest
+from .verdict import Verdict
+from .workspace import Workspace, copy_project
+
+GRACE_LEAST = 15.0
+COLLECTIVE_LEAST = 20.0
+TOLERANCE, TOLERANCE_FLOAT64 = 1e-5, 1e-9
+ENVIRONMENT = {"GLOO_SOCKET_IFNAME": "lo", "PYTHONWARNINGS": "ignore", "MPLBACKEND": "Agg", "WANDB_MODE": "offline"}
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The original's run alone."""
+
+    record: Record
+    outcome: Outcome
+    verdict: Verdict | None  # NOT VERIFIABLE with the reason, or None when the run can be compared with
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the program lies in the user's tree, relative to the folder that is copied."""
+
+    root: Path
+    cwd: Path
+    entry: Path
+
+
+def verify(request: VerifyRequest, server: ForkServer | None = None) -> Verdict:
+    """Check that `request.after` trains as `request.before` does."""
+    if request.policies:
+        return unverifiable(
+            f"policy: {', '.join(request.policies)} changes the training on purpose; check the conversion without it"
+            " (--as-faithful)"
+        )
+    begun = time.monotonic()
+    with _server(server, request) as fork, _scratch(request) as folder:
+        try:
+            verdict = _verify(request, fork, folder)
+        except ServerFailed as error:
+            verdict = unverifiable(f"the checker failed: {error}")
+        return replace(
+            verdict,
+            wall=time.monotonic() - begun,
+            devices=request.devices,
+            float64=request.float64,
+            folder=str(folder) if request.keep is not None else "",
+        )
+
+
+def record_before(request: VerifyRequest, server: ForkServer | None = None) -> Recording:
+    """Run the original alone and read what it did."""
+    with _server(server, request) as fork, _scratch(request) as folder:
+        record, outcome, _ = _run_before(request, fork, folder, request.steps or 0)
+        log = (folder / "before.0.log").read_text(errors="replace")
+        return Recording(record, outcome, judge_before(record, outcome, request.devices), log)
+
+
+def _verify(request: VerifyRequest, server: ForkServer, folder: Path) -> Verdict:
+    before, outcome, _ = _run_before(request, server, folder, request.steps or 0)
+    cpu = outcome.cpu
+    problem = judge_before(before, outcome, request.devices)
+    if problem is not None:
+        return replace(problem, cpu_before=cpu, memory=outcome.peak)
+    assert request.after is not None
+    slowest = max(
+        (b["seconds"] - a["seconds"] for a, b in zip(before.steps, before.steps[1:], strict=False)), default=1.0
+    )
+    ranks, outcome, _ = _run_after(request, server, folder, before, slowest)
+    tolerance = request.tolerance or (TOLERANCE_FLOAT64 if request.float64 else TOLERANCE)
+    verdict = judge(before, ranks, outcome, len(before.steps), tolerance, request.devices, request.places)
+    return replace(verdict, cpu_before=cpu, cpu_after=outcome.cpu, memory=outcome.peak)
+
+
+# ---------------------------------------------------------------- the two runs
+def _run_before(
+    request: VerifyRequest, server: ForkServer, folder: Path, steps: int
+) -> tuple[Record, Outcome, Workspace]:
+    places = find_places(request)
+    space = copy_project(places.root, folder / "work.before")
+    settings = _settings(request, places, folder, space.folder, BEFORE, 0, 1, steps, request.timeout)
+    watch = _watcher(request, BEFORE, settings.record_path, steps)
+    outcome = server.run([(settings, _environment(request))], request.timeout, GRACE_LEAST, watch)
+    return read(settings.record_path, BEFORE, 0), outcome, space
+
+
+def _run_after(
+    request: VerifyRequest, server: ForkServer, folder: Path, before: Record, slowest: float
+) -> tuple[list[Record], Outcome, Workspace]:
+    places = find_places(request)
+    space = copy_after(request, places, folder / "work.after")
+    world = request.devices
+    # One step more than a program that was over by itself: a converted program that goes on is seen.
+    steps = len(before.steps) + (1 if before.early else 0)
+    patience = max(COLLECTIVE_LEAST, 20.0 * slowest)
+    processes = []
+    for rank in range(world):
+        entry = after_entry(request, places)
+        settings = _settings(
+            request, replace(places, entry=entry), folder, space.folder, AFTER, rank, world, steps, patience
+        )
+        ranked = {
+            "RANK": rank,
+            "LOCAL_RANK": rank,
+            "WORLD_SIZE": world,
+            "LOCAL_WORLD_SIZE": world,
+            "GROUP_RANK": 0,
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": 29500,  # never opened: the rendezvous is a file
+        }
+        processes.append((settings, {**_environment(request), **{k: str(v) for k, v in ranked.items()}}))
+    first = processes[0][0]
+    watch = _watcher(request, AFTER, first.record_path, steps)
+    outcome = server.run(processes, request.timeout, max(GRACE_LEAST, patience + 10.0), watch)
+    return [read(s.record_path, AFTER, s.rank) for s, _ in processes], outcome, space
+
+
+def _settings(
+    request: VerifyRequest,
+    places: Places,
+    folder: Path,
+    work: Path,
+    side: str,
+    rank: int,
+    world: int,
+    steps: int,
+    patience: float,
+) -> RunSettings:
+    return RunSettings(
+        side=side,
+        rank=rank,
+        world=world,
+        devices=request.devices,
+        folder=str(folder),
+        work=str(work),
+        cwd=str(work / places.cwd),
+        entry=str(work / places.entry),
+        module=request.module,
+        arguments=list(request.arguments),
+        steps=steps,
+        epoch_batches=request.epoch_batches,
+        trim=trim_unit(request),
+        float64=request.float64,
+        fake_data=request.fake_data or 0,
+        prelude=request.prelude,
+        collective_timeout=min(patience, request.timeout),
+    )
+
+
+def _environment(request: VerifyRequest) -> dict[str, str]:
+    return {**ENVIRONMENT, **dict(request.environment)}
+
+
+def _watcher(request: VerifyRequest, side: str, record: Path, wanted: int) -> Callable[[], None] | None:
+    if request.progress is None:
+        return None
+    report, seen = request.progress, -1
+
+    def watch() -> None:
+        nonlocal seen
+        steps = count_steps(record)
+        if steps != seen:
+            seen = steps
+            report(side, steps, wanted)
+
+    return watch
+
+
+# ---------------------------------------------------------------- where things lie
+def find_places(request: VerifyRequest) -> Places:
+    """Which folder is copied, and where in it the program starts."""
+    entry = request.before.resolve()
+    cwd = (request.cwd or Path.cwd()).resolve()
+    inside = entry == cwd or cwd in entry.parents
+    own = entry if request.module is not None else entry.parent
+    root = request.root.resolve() if request.root is not None else (cwd if inside else own)
+    if root not in (entry, *entry.parents):
+        raise ValueError(f"{request.before} is not inside {root}, the folder to copy")
+    start = cwd.relative_to(root) if cwd == root or root in cwd.parents else Path(".")
+    return Places(root, start, entry.relative_to(root))
+
+
+def after_entry(request: VerifyRequest, places: Places) -> Path:
+    """The converted entry, relative to the converted copy."""
+    assert request.after is not None
+    after = request.after.resolve()
+    if after.is_file() and places.root in after.parents:
+        return after.relative_to(places.root)
+    return places.entry
+
+
+def copy_after(request: VerifyRequest, places: Places, target: Path) -> Workspace:
+    """The converted project: a folder as it is; a file outside the project takes the entry's place in a copy of it."""
+    assert request.after is not None
+    after = request.after.resolve()
+    if after.is_dir() and after != places.root:
+        return copy_project(after, target)
+    space = copy_project(places.root, target)
+    if after.is_file() and places.root not in after.parents:
+        place = target / places.entry
+        place.unlink()
+        shutil.copy2(after, place)
+        return Workspace(target, space.relist())
+    return space
+
+
+def trim_unit(request: VerifyRequest) -> int:
+    """What a shuffled epoch is cut to a multiple of, so that the converted loader has no rest to fill up."""
+    if request.after is None:
+        return 1
+    text = "\n".join(_sources(request.after))
+    if "accelerate" in text and "Accelerator" in text:
+        return 0  # accelerate fills the last batch: whole batches only
+    return request.devices if "DistributedSampler" in text else 1
+
+
+def _sources(after: Path) -> Iterator[str]:
+    for path in [after] if after.is_file() else sorted(after.rglob("*.py"))[:500]:
+        with contextlib.suppress(OSError):
+            yield path.read_text(errors="replace")
+
+
+# ---------------------------------------------------------------- means
+@contextlib.contextmanager
+def _server(server: ForkServer | None, request: VerifyRequest) -> Iterator[ForkServer]:
+    if server is not None:
+        yield server
+        return
+    with ForkServer(preload=preload(request)) as own:
+        yield own
+
+
+def preload(request: VerifyRequest) -> tuple[str, ...]:
+    """Large modules that the program names: imported once, before the forks."""
+    wanted = ["numpy"]
+    texts = list(_sources(request.before))
+    for name in ("torchvision", "transformers"):
+        if any(name in text for text in texts):
+            wanted.append(name)
+    return tuple(wanted)
+
+
+@contextlib.contextmanager
+def _scratch(request: VerifyRequest) -> Iterator[Path]:
+    """An empty folder for everything that the check writes."""
+    if request.keep is not None:
+        request.keep.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="run-", dir=request.keep))
+    else:
+        folder = Path(tempfile.mkdtemp(prefix="mgmigrate-"))
+    for name in ("exchange", "states", "tmp"):
+        (folder / name).mkdir()
+    try:
+        yield folder.resolve()
+    finally:
+        if request.keep is None:
+            shutil.rmtree(folder, ignore_errors=True)

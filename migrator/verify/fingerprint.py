@@ -1,0 +1,83 @@
+"""Short descriptions of tensors from which the distance of two tensors can be estimated without keeping either.
+
+In: a tensor.  Out: [norm, projection, projection], where the projections are onto fixed vectors of signs: for two
+tensors a and b, the root mean square of the projections' differences estimates ||a - b||.  `rows` gives one number per
+row of a batch, by which equal samples are recognised wherever they turn up.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+
+BLOCK = 1 << 14
+PROJECTIONS = 2
+MAX_ROWS = 8192
+
+
+@cache
+def _signs(count: int, salt: int, dtype: Any) -> Any:
+    generator = torch._C.Generator()
+    generator.manual_seed(count * 8 + salt)
+    return torch.randint(0, 2, (count, PROJECTIONS), generator=generator).mul_(2).sub_(1).to(dtype)
+
+
+def describe(tensor: Any) -> list[float]:
+    """[norm, projection 1, projection 2], computed in the tensor's own precision (float32 at least)."""
+    with torch.no_grad():
+        x = tensor.detach()
+        if x.is_sparse:
+            x = x.to_dense()
+        x = x.reshape(-1)
+        if x.is_complex():
+            x = torch.view_as_real(x).reshape(-1)
+        if x.dtype not in (torch.float32, torch.float64):
+            x = x.to(torch.float64 if not x.is_floating_point() else torch.float32)
+        whole = x.numel() // BLOCK
+        values = torch.zeros(PROJECTIONS, dtype=torch.float64)
+        if whole:
+            # The signs of a long tensor are products of signs within and of signs between blocks: small to keep.
+            blocks = x[: whole * BLOCK].view(whole, BLOCK) @ _signs(BLOCK, 1, x.dtype)
+            values += (blocks.double() * _signs(whole, 2, torch.float64)).sum(0)
+        if rest := x.numel() - whole * BLOCK:
+            values += (x[whole * BLOCK :] @ _signs(rest, 3, x.dtype)).double()
+        return [float(torch.linalg.vector_norm(x).double()), *values.tolist()]
+
+
+def tensors_in(value: Any, name: str = "") -> list[tuple[str, Any]]:
+    """All tensors in a nest of lists, tuples and dictionaries, with their place in it."""
+    if isinstance(value, torch.Tensor):
+        return [(name, value)]
+    if isinstance(value, dict) or (hasattr(value, "items") and callable(value.items)):
+        return [found for key, part in value.items() for found in tensors_in(part, f"{name}.{key}")]
+    if isinstance(value, (list, tuple)):
+        return [found for i, part in enumerate(value) for found in tensors_in(part, f"{name}.{i}")]
+    return []
+
+
+def chunk(inputs: Any, keywords: Any, dim: int = 0) -> dict[str, Any]:
+    """What one replica was given: {"n": rows, "width": numbers per row, "rows": [one number per row]}."""
+    with torch.no_grad():
+        found = [(n, t.detach()) for n, t in tensors_in((inputs, keywords)) if t.dim() > 0]
+        if not found:
+            return {"n": None, "width": 0, "rows": []}
+        found = [(n, t.transpose(0, dim) if t.dim() > dim else t) for n, t in found]
+        count = int(found[0][1].shape[0])
+        total = torch.zeros(count, dtype=torch.float64)
+        width = 0
+        for place, (_, tensor) in enumerate(found):
+            if tensor.shape[0] != count or count == 0 or tensor.is_complex():
+                continue
+            flat = tensor.reshape(count, -1).to(torch.float64)
+            width += int(flat.shape[1])
+            total += flat @ _weights(int(flat.shape[1]), place)
+        return {"n": count, "width": width, "rows": total.tolist() if count <= MAX_ROWS else [float(total.sum())]}
+
+
+@cache
+def _weights(count: int, place: int) -> Any:
+    generator = torch._C.Generator()
+    generator.manual_seed(count * 16 + place)
+    return torch.randn(count, generator=generator, dtype=torch.float64)

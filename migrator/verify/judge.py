@@ -1,0 +1,271 @@
+"""From records to a verdict: EQUAL only if there was something to compare and it was compared.
+
+In: the records of both sides and how their processes ended.  Out: a `Verdict`.  Never says EQUAL when DataParallel did not run
+on the devices, a rank did not take the steps, a loss was not finite or all gradients were zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .compare import Comparison, compare, ordered
+from .launcher import Outcome
+from .records import Record
+from .verdict import Status, Verdict
+
+CONNECTION = ("connection closed", "connection reset", "broken pipe", "timed out waiting", "connectionreset", "gloo")
+
+
+def unverifiable(reason: str, traceback: str = "", **more: Any) -> Verdict:
+    return Verdict(Status.NOT_VERIFIABLE, reason=reason, traceback=traceback, **more)
+
+
+def judge_before(record: Record, outcome: Outcome, devices: int) -> Verdict | None:
+    """Why nothing can be concluded from the original's run; None when it can serve."""
+    reason = ""
+    if record.error is not None:
+        kind, message = record.error["kind"], record.error["message"]
+        reason = f"the original stops with {kind}: {message.splitlines()[0] if message else ''}"
+        if kind == "SystemExit":
+            reason = f"the original ends with exit status {record.error['code']}: {message}"
+        if record.steps:
+            reason += f" (after {len(record.steps)} optimizer steps)"
+    elif outcome.timed_out:
+        reason = f"the original took {len(record.steps)} optimizer steps before the time-out"
+        if not record.steps:
+            reason += ": it hangs, or needs a longer one (--timeout)"
+    elif record.end is None:
+        reason = f"the original's process ended with code {outcome.processes[0].code} without a word"
+    if reason:
+        return unverifiable(reason, (record.error or {}).get("text", ""), steps=len(record.steps))
+    if not record.steps:
+        return unverifiable(
+            "the original took no optimizer step in the process that was started (evaluation only, updates without an"
+            " optimizer, or training in a child process)"
+        )
+    return _judge_substance(record, devices)
+
+
+def _judge_substance(record: Record, devices: int) -> Verdict | None:
+    census = record.census
+    used = {index for what, index in census if what == "DataParallel replicas"}
+    if not any(w["kind"] == "DataParallel" for w in record.wraps):
+        return unverifiable(
+            "the original made no DataParallel model in this run (a flag, or a guard that was not met?)"
+        )
+    training = [c for s in record.steps for c in s["calls"] if not c["bare"]]
+    if not training:
+        return unverifiable("the original never trained through its DataParallel model in this run")
+    most = max(len(c["chunks"]) for c in training)
+    if most < devices:
+        held = sorted({tuple(w["devices"]) for w in record.wraps if w["kind"] == "DataParallel"})
+        if held and all(len(h) < devices for h in held):
+            number = max(len(h) for h in held)
+            return unverifiable(
+                f"DataParallel ran on {number} of {devices} devices (device_ids={list(held[-1])}): verify with --devices {number}"
+            )
+        rows = max((sum(c["n"] or 0 for c in call["chunks"]) for call in training), default=0)
+        return unverifiable(
+            f"DataParallel used {most} of {devices} replicas (batches of {rows} samples): use larger batches or --devices {most}"
+        )
+    assert not used or max(used) >= most
+    for step in record.steps:
+        if any(v is not None and not math.isfinite(v) for v in step["losses"]):
+            return unverifiable(
+                f"the original's loss is not finite at step {step['k']}: nothing can be compared with it"
+            )
+    if not any(g and g[0] > 0.0 for s in record.steps for g in s["grad"]):
+        return unverifiable("all gradients of the original are zero: nothing can be compared with them")
+    return None
+
+
+def judge(
+    before: Record,
+    ranks: Sequence[Record],
+    outcome: Outcome,
+    wanted: int,
+    tolerance: float,
+    devices: int,
+    places: Mapping[str, str],
+) -> Verdict:
+    """The verdict on the converted program."""
+    result = compare(before, ranks, tolerance)
+    traceback = _judge_ends(result, before, ranks, outcome, wanted)
+    if not any(f.step is not None for f in result.findings) or not ranks[0].steps:
+        _judge_whole(result, before, ranks)
+    findings = tuple(replace(f, place=places.get(f.kind, "")) for f in ordered(result.findings))
+    shared = Verdict(
+        Status.DIFFERENT,
+        findings=findings,
+        notes=tuple(result.notes),
+        rows=tuple(result.rows),
+        steps=len(result.rows),
+        devices=devices,
+        tolerance=tolerance,
+        no_gradient=_without_gradient(before),
+        traceback=traceback,
+    )
+    if findings:
+        return shared
+    if outcome.timed_out:
+        return replace(
+            shared,
+            status=Status.NOT_VERIFIABLE,
+            reason=f"the converted program took {len(ranks[0].steps)} of {wanted} steps before the time-out, without a"
+            " difference so far (--timeout)",
+        )
+    reason = _vacuous(result, before, ranks, wanted)
+    if reason:
+        return replace(shared, status=Status.NOT_VERIFIABLE, reason=reason)
+    return replace(shared, status=Status.EQUAL)
+
+
+def _vacuous(result: Comparison, before: Record, ranks: Sequence[Record], wanted: int) -> str:
+    """Why agreement would mean nothing."""
+    if len(result.rows) < wanted:
+        return f"only {len(result.rows)} of {wanted} optimizer steps could be compared"
+    if any(r.end is None for r in ranks):
+        return "a rank did not reach its end"
+    if not any(v is not None for s in before.steps for v in s["losses"]):
+        return "no loss was seen: backward() was never called"
+    return ""
+
+
+def _without_gradient(record: Record) -> tuple[str, ...]:
+    """Trained parameters whose gradient was none or zero at every step of their optimizer."""
+    touched: dict[str, bool] = {}
+    for step, names in zip(record.steps, record.names, strict=True):
+        for name, trained, grad in zip(names.names, names.trained, step["grad"], strict=False):
+            if trained:
+                touched[name] = touched.get(name, False) or bool(grad and grad[0] > 0.0)
+    return tuple(name for name, seen in touched.items() if not seen)
+
+
+# ---------------------------------------------------------------- how the ranks ended
+def _judge_ends(result: Comparison, before: Record, ranks: Sequence[Record], outcome: Outcome, wanted: int) -> str:
+    """Errors, hangs and unequal numbers of steps; returns the traceback of the first cause."""
+    failed = [r for r in ranks if r.error is not None]
+    taken = [len(r.steps) for r in ranks]
+    if failed:
+        cause = next((r for r in failed if not _is_consequence(r.error or {})), failed[0])
+        error = cause.error or {}
+        first = error["message"].splitlines()[0] if error["message"] else ""
+        hint = "its partners wait for it" if len(failed) == 1 and len(ranks) > 1 else ""
+        if _is_consequence(error):
+            hint = f"a rank waits for a collective that others do not enter (steps taken by rank: {_list(taken)})"
+        result.find(
+            "error",
+            f"rank {cause.rank} stops with {error['kind']} after {len(cause.steps)} steps: {first[:300]}",
+            hint=hint,
+        )
+        return str(error["text"])
+    silent = [r.rank for i, r in enumerate(ranks) if r.end is None]
+    if silent and any(r.end is not None for r in ranks):
+        codes = ", ".join(str(outcome.processes[r].code) for r in silent)
+        if any(r in outcome.killed for r in silent):
+            result.find(
+                "hang",
+                f"rank {_list(silent)} did not come to an end when others did (steps by rank: {_list(taken)})",
+                hint="ranks take different decisions, or wait for a collective that others do not enter",
+            )
+        else:
+            result.find("error", f"rank {_list(silent)} ended without a word (code {codes})")
+    elif silent and outcome.timed_out and len(set(taken)) > 1:
+        result.find(
+            "hang",
+            f"ranks stopped at different steps: {_list(taken)}",
+            hint="one waits for a collective that others do not enter",
+        )
+    elif silent and not outcome.timed_out:
+        codes = ", ".join(str(p.code) for p in outcome.processes)
+        result.find("error", f"the ranks ended without a word (codes {codes})")
+    elif not silent and len(set(taken)) > 1:
+        result.find("steps", f"ranks took different numbers of optimizer steps: {_list(taken)}")
+    elif not silent and taken and taken[0] != wanted:
+        result.find("steps", f"the original took {wanted} optimizer steps, the converted program {taken[0]}")
+    return ""
+
+
+def _is_consequence(error: Mapping[str, Any]) -> bool:
+    text = (error.get("message") or "").lower()
+    return any(word in text for word in CONNECTION)
+
+
+def _list(values: Sequence[object]) -> str:
+    return ", ".join(map(str, values))
+
+
+# ---------------------------------------------------------------- the whole run
+def _judge_whole(result: Comparison, before: Record, ranks: Sequence[Record]) -> None:
+    _judge_wraps(result, ranks)
+    _judge_randomness(result, ranks)
+    _judge_devices(result, ranks)
+    census = before.census
+    if any(what == "autocast" and on for what, on in census):
+        result.note("autocast was run in float32: the precision that AMP takes away is not part of this check")
+    if any(what == "DataParallel in threads" for what, _ in census):
+        result.note("layers of the original wait for each other across replicas: its replicas ran in threads")
+    for event in ranks[0].sharded:
+        if event["kept"] != event["length"]:
+            result.note(
+                f"{event['length'] - event['kept']} of {event['length']} samples left out of each epoch on both sides:"
+                " the converted sampler would repeat samples to fill the last batch (an inherent difference)"
+            )
+    for record in (before, *ranks):
+        for text in record.notes:
+            result.note(text)
+
+
+def _judge_wraps(result: Comparison, ranks: Sequence[Record]) -> None:
+    if all(not r.wraps for r in ranks):
+        result.find(
+            "wrap",
+            "no model is wrapped in the converted program: every rank trains alone",
+            hint="DistributedDataParallel is missing, or sits behind a guard that is not met",
+        )
+
+
+def _judge_randomness(result: Comparison, ranks: Sequence[Record]) -> None:
+    ends = [r.end or {} for r in ranks]
+    if any(e.get("counters", {}).get("unequal sampler") for e in ends):
+        result.find(
+            "random",
+            "the sampler's random numbers are not equal on all ranks: their shares overlap and leave samples out",
+            hint="give the sampler a generator with the same seed on all ranks",
+        )
+    if any(e.get("splitting") for e in ends):
+        return
+    drawn = {g for e in ends for g in e.get("drawn", {})}
+    for generator, what in (("torch", "noise"), ("numpy", "noise")):
+        alike = [r.rank for r in ranks[1:] if r.natural.get(generator)]
+        if generator in drawn and alike:
+            result.find(
+                "random",
+                f"ranks draw the same {what} for their samples (rank {_list(alike)} as rank 0, {generator})",
+                hint="seed the ranks differently: seed + rank",
+            )
+    if "permutation" in drawn:
+        result.note(
+            "a permutation is drawn inside each rank's share of the batch (mixup, CutMix): the original permutes the"
+            " whole batch; an inherent difference"
+        )
+
+
+def _judge_devices(result: Comparison, ranks: Sequence[Record]) -> None:
+    for record in ranks:
+        touched = {
+            index for what, index in record.census if what in ("Tensor.cuda", "Tensor.to", "factory", "set_device")
+        }
+        if record.rank > 0 and touched and record.rank not in touched:
+            result.find(
+                "device",
+                f"rank {record.rank} works on device {_list(sorted(touched))}, not on its own",
+                hint="torch.cuda.set_device(local_rank) is missing, or devices are written into the source",
+            )
+            return
+        strange = touched - {record.rank}
+        if strange:
+            result.note(f"rank {record.rank} also puts tensors on device {_list(sorted(strange))}")

@@ -1,0 +1,345 @@
+"""Equal order of the data in both worlds: permutations, shares, samples and batches.
+
+In: the session.  Out: torch's samplers, loader iterators and fetchers patched: a shuffled epoch is a permutation of (length,
+epoch); rank r reads what replica r read; each sample is made with a seed of its own; each delivered batch is recorded and
+pins the program's generators.  Epochs of shuffled loaders are cut to a few batches and their last one.  Never changes which
+indices a sampler of the program's own chooses, and repeats the mistakes of the converted program (a missing `set_epoch`,
+unequal seeds) instead of curing them.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.utils.data as data
+from torch.utils.data import dataloader as loaders
+from torch.utils.data._utils import fetch as fetchers
+
+from .determinism import Stream, changed, get_states, kept_states, note_natural, pin, seed_number, set_seeds
+from .session import Session
+
+WATCHED_SAMPLES = 16  # samples of which it is noted which generators they use
+ENDLESS = 10_000_000  # samplers without an end give such lengths
+
+
+class Sample(int):
+    """A sample number that remembers its epoch on the way to a worker."""
+
+    epoch: int
+
+    def __new__(cls, number: int, epoch: int) -> Sample:
+        made = int.__new__(cls, number)
+        made.epoch = epoch
+        return made
+
+    def __reduce__(self) -> Any:
+        return Sample, (int(self), self.epoch)
+
+
+def install(session: Session) -> None:
+    _patch_random_sampler(session)
+    _patch_distributed_sampler(session)
+    _patch_loader(session)
+    _patch_items(session)
+
+
+# ---------------------------------------------------------------- permutations and shares
+def permutation(session: Session, length: int, epoch: int, salt: int = 0) -> list[int]:
+    generator = torch._C.Generator()
+    generator.manual_seed(seed_number(session.settings.seed, "permutation", length, epoch, salt))
+    return list(torch.randperm(length, generator=generator).tolist())
+
+
+def kept_length(session: Session, length: int, batch: int | None) -> int:
+    """How many samples of a shuffled epoch are used: all but an unequal rest that the converted loader would pad."""
+    path = session.folder / "lengths.json"
+    if session.after:
+        known = json.loads(path.read_text()) if path.exists() else {}
+        return int(known.get(str(length), length))
+    unit = session.settings.trim if session.settings.trim > 0 else (batch or 1)
+    kept = length - length % unit if length > unit else length
+    if not session.foreign:
+        known = json.loads(path.read_text()) if path.exists() else {}
+        if known.get(str(length)) != kept:
+            path.write_text(json.dumps({**known, str(length): kept}))
+    return kept
+
+
+def _patch_random_sampler(session: Session) -> None:
+    sampler = data.RandomSampler
+    original, original_len = sampler.__iter__, sampler.__len__
+
+    def plain(self: Any) -> bool:
+        return not self.replacement and self.num_samples == len(self.data_source)
+
+    def iterate(self: Any) -> Iterator[int]:
+        if not plain(self):
+            yield from original(self)
+            return
+        length = len(self.data_source)
+        epoch = session.ordinal(f"random sampler {length}")
+        if self.generator is None:
+            note_natural(session)
+            equal = session.natural["torch"]
+        else:
+            state = str(seed_number(self.generator.get_state().numpy().tobytes()))
+            equal = session.agrees_with_rank0("generator", state)
+        if not equal:
+            session.counters["unequal sampler"] += 1
+        order = permutation(session, length, epoch, 0 if equal else session.settings.rank)
+        yield from order[: kept_length(session, length, getattr(self, "_verify_batch", None))]
+
+    def count(self: Any) -> int:
+        if not plain(self):
+            return int(original_len(self))
+        return kept_length(session, len(self.data_source), getattr(self, "_verify_batch", None))
+
+    sampler.__iter__, sampler.__len__ = iterate, count
+
+
+def _patch_distributed_sampler(session: Session) -> None:
+    sampler = data.distributed.DistributedSampler
+    init = sampler.__init__
+    epochs: dict[int, list[int]] = {}
+
+    def patched_init(self: Any, *arguments: Any, **keywords: Any) -> None:
+        init(self, *arguments, **keywords)
+        if self.shuffle:
+            kept = kept_length(session, len(self.dataset), None)
+            share = kept // self.num_replicas if self.drop_last else math.ceil(kept / self.num_replicas)
+            self.num_samples, self.total_size = share, share * self.num_replicas
+            session.record("sharded", length=len(self.dataset), kept=kept)
+
+    def iterate(self: Any) -> Iterator[int]:
+        length = len(self.dataset)
+        if self.shuffle:
+            # Epochs are numbered by the values that set_epoch gave: without it every epoch is the first one.
+            seen = epochs.setdefault(length, [])
+            if self.epoch not in seen:
+                seen.append(self.epoch)
+            equal = session.agrees_with_rank0("sampler seed", str(self.seed))
+            if not equal:
+                session.counters["unequal sampler"] += 1
+            order = permutation(session, length, seen.index(self.epoch), 0 if equal else session.settings.rank)
+            order = order[: kept_length(session, length, None)]
+        else:
+            order = list(range(length))
+        if len(order) < self.total_size:
+            missing = self.total_size - len(order)
+            order += (order * math.ceil(missing / len(order)))[:missing]
+        order = order[: self.total_size]
+        yield from _share(order, self.rank, self.num_replicas, getattr(self, "_verify_batch", 1))
+
+    sampler.__init__, sampler.__iter__ = patched_init, iterate
+
+
+def _share(order: list[int], rank: int, world: int, batch: int) -> Iterator[int]:
+    """Rank's part of each global batch, contiguous as DataParallel's chunks; torch deals round robin: the same set."""
+    whole = len(order) // (world * batch)
+    for i in range(whole):
+        begin = i * world * batch + rank * batch
+        yield from order[begin : begin + batch]
+    tail = order[whole * world * batch :]
+    share = len(tail) // world
+    yield from tail[rank * share : (rank + 1) * share]
+
+
+# ---------------------------------------------------------------- loaders
+def _shuffles(sampler: Any, depth: int = 0) -> bool:
+    """Whether a chain of samplers draws its order: then it is a training loader, whose epochs are cut."""
+    if sampler is None or depth > 6:
+        return False
+    if isinstance(sampler, data.distributed.DistributedSampler):
+        return bool(sampler.shuffle)
+    if isinstance(sampler, data.SequentialSampler):
+        return False
+    inner = [getattr(sampler, name, None) for name in ("sampler", "batch_sampler", "base", "inner")]
+    known = [x for x in inner if x is not None]
+    return any(_shuffles(x, depth + 1) for x in known) if known else True
+
+
+def _tell_batch(sampler: Any, batch: int | None) -> None:
+    for _ in range(6):
+        if sampler is None:
+            return
+        if isinstance(sampler, (data.RandomSampler, data.distributed.DistributedSampler)):
+            sampler._verify_batch = batch or 1
+            return
+        batch = getattr(sampler, "batch_size", None) or batch
+        sampler = getattr(sampler, "sampler", None) or getattr(sampler, "batch_sampler", None)
+
+
+def cut(batches: Iterator[Any], limit: int) -> Iterator[Any]:
+    """The first `limit` - 1 batches and the last one: an epoch that ends as the whole one does."""
+    for _ in range(limit - 1):
+        try:
+            yield next(batches)
+        except StopIteration:
+            return
+    rest = collections.deque(batches, maxlen=1)
+    yield from rest
+
+
+def _patch_loader(session: Session) -> None:
+    loader, iterator = data.DataLoader, loaders._BaseDataLoaderIter
+    init, length = loader.__init__, loader.__len__
+    start, reset, following, index = iterator.__init__, iterator._reset, iterator.__next__, iterator._next_index
+    limit = session.settings.epoch_batches
+
+    def patched_init(self: Any, *arguments: Any, **keywords: Any) -> None:
+        if keywords.get("multiprocessing_context") is not None:
+            keywords["multiprocessing_context"] = None  # workers must be forks: they inherit the patches
+        init(self, *arguments, **keywords)
+        _tell_batch(self.batch_sampler or self.sampler, self.batch_size)
+
+    def finite(self: Any) -> bool:
+        try:
+            return len(self._index_sampler) < ENDLESS
+        except (TypeError, NotImplementedError):
+            return False
+
+    def is_cut(self: Any) -> bool:
+        if self._dataset_kind == loaders._DatasetKind.Iterable:
+            return False
+        return limit > 0 and finite(self) and _shuffles(self._index_sampler)
+
+    def count(self: Any) -> int:
+        whole = int(length(self))
+        return min(whole, limit) if is_cut(self) else whole
+
+    def open_samples(self: Any, of: Any) -> None:
+        note_natural(session)
+        name = f"loader {len(of.dataset) if hasattr(of.dataset, '__len__') else '?'}"
+        self._verify_epoch = of.__dict__.setdefault("_verify_epochs", 0)
+        of.__dict__["_verify_epochs"] += 1
+        self._verify_queue = collections.deque()
+        self._verify_shuffles = _shuffles(of._index_sampler)
+        self._verify_stream = Stream(session, "sampler", name, self._verify_epoch)
+        if is_cut(of):
+            self._sampler_iter = cut(self._sampler_iter, limit)
+
+    def patched_start(self: Any, of: Any) -> None:
+        start(self, of)
+        open_samples(self, of)
+
+    def patched_reset(self: Any, of: Any, first_iter: bool = False) -> None:
+        fresh = not hasattr(self, "_verify_stream") or self._num_yielded > 0
+        reset(self, of, first_iter)
+        if fresh:
+            open_samples(self, of)
+        elif is_cut(of):
+            self._sampler_iter = cut(self._sampler_iter, limit)
+
+    def patched_index(self: Any) -> Any:
+        with self._verify_stream.drawn_from():
+            chosen = index(self)
+        if self._verify_stream.used:
+            unequal = [g for g in self._verify_stream.used if not session.natural.get(g, True)]
+            session.counters["unequal sampler"] += bool(unequal)
+        self._verify_queue.append(_numbers(self._dataset, chosen))
+        return _tagged(chosen, self._verify_epoch)
+
+    def patched_next(self: Any) -> Any:
+        batch = following(self)
+        ids = self._verify_queue.popleft() if self._verify_queue else None
+        if session.foreign:
+            return batch
+        return deliver(session, batch, ids, self._verify_epoch, self._verify_shuffles)
+
+    loader.__init__, loader.__len__ = patched_init, count
+    iterator.__init__, iterator._reset = patched_start, patched_reset
+    iterator.__next__, iterator._next_index = patched_next, patched_index
+    iterator.__len__ = lambda self: len(self._index_sampler)
+
+
+def _numbers(dataset: Any, chosen: Any) -> list[Any] | None:
+    """Sample numbers of the underlying data set, also through subsets; None where there are none."""
+    items = chosen if isinstance(chosen, (list, tuple)) else [chosen]
+    if any(x is None for x in items):
+        return None  # an IterableDataset has no numbers
+    return [root_number(dataset, x) for x in items]
+
+
+def root_number(dataset: Any, number: Any) -> Any:
+    try:
+        number = int(number)
+        while isinstance(dataset, data.Subset):
+            number, dataset = int(dataset.indices[number]), dataset.dataset
+    except (TypeError, ValueError, IndexError):
+        return repr(number)
+    return number
+
+
+def _tagged(chosen: Any, epoch: int) -> Any:
+    if isinstance(chosen, list):
+        return [_tagged(x, epoch) for x in chosen]
+    if isinstance(chosen, int) and not isinstance(chosen, bool):
+        return Sample(chosen, epoch)
+    return chosen
+
+
+def rows_of(batch: Any) -> int | None:
+    """The number of rows of the first tensor in a batch."""
+    if isinstance(batch, torch.Tensor):
+        return int(batch.shape[0]) if batch.dim() else None
+    parts: Any = ()
+    if isinstance(batch, dict) or callable(getattr(batch, "values", None)):
+        parts = batch.values()
+    elif isinstance(batch, (list, tuple)):
+        parts = batch
+    for part in parts:
+        rows = rows_of(part)
+        if rows is not None:
+            return rows
+    return None
+
+
+def deliver(session: Session, batch: Any, ids: list[Any] | None, epoch: int, shuffles: bool) -> Any:
+    """A batch reaches the program: it is noted, and the generators are pinned for what the loop draws."""
+    if torch.is_grad_enabled():
+        session.latest_batch, session.latest_rows = ids, rows_of(batch)
+        session.second_epoch = session.second_epoch or (shuffles and epoch > 0)
+        pin(session, "batch", session.step, session.delivered)
+        session.delivered += 1
+    elif ids is not None:
+        session.read_samples.extend(ids)
+    return batch
+
+
+# ---------------------------------------------------------------- samples
+def _patch_items(session: Session) -> None:
+    fetcher = fetchers._MapDatasetFetcher
+    watched = 0
+
+    def one(self: Any, number: Any) -> Any:
+        nonlocal watched
+        epoch = getattr(number, "epoch", 0)
+        plain = int(number) if isinstance(number, Sample) else number
+        with kept_states():
+            set_seeds(session.settings.seed, "sample", epoch, root_number(self.dataset, plain))
+            if watched >= WATCHED_SAMPLES:
+                return self.dataset[plain]
+            watched += 1
+            states = get_states()
+            item = self.dataset[plain]
+            for generator in changed(states):
+                # A file, because a worker process cannot write into the record.
+                (session.folder / f"sampled.{session.settings.side}.{session.settings.rank}.{generator}").touch()
+            return item
+
+    def fetch(self: Any, chosen: Any) -> Any:
+        if not self.auto_collation:
+            return self.collate_fn(one(self, chosen))
+        several = getattr(self.dataset, "__getitems__", None)
+        if several and not isinstance(self.dataset, data.Subset):
+            with kept_states():
+                set_seeds(session.settings.seed, "samples", repr(chosen))
+                return self.collate_fn(several([int(x) if isinstance(x, Sample) else x for x in chosen]))
+        return self.collate_fn([one(self, x) for x in chosen])
+
+    fetcher.fetch = fetch

@@ -1,0 +1,112 @@
+"""The state of one run inside its process: the record file, the step counter and what the hooks tell each other.
+
+In: `RunSettings`.  Out: one JSON line per event in the run's record file, flushed at once, so that a killed run keeps
+its log.  Only the process that was started writes: children that the program forks are silent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from .settings import AFTER, RunSettings
+from .simcuda import Devices
+
+EXCHANGE_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of the wrapped model (or of its bare module): how many rows, which ones, and in which mode."""
+
+    wrap: int
+    bare: bool
+    training: bool
+    grad: bool
+    chunks: list[dict[str, Any]] = field(default_factory=list)
+    source: list[Any] | None = None  # sample numbers of the loader's latest batch
+
+    def dump(self) -> dict[str, Any]:
+        return {"wrap": self.wrap, "bare": self.bare, "mode": self.training, "chunks": self.chunks, "ids": self.source}
+
+
+@dataclass(slots=True)
+class Session:
+    """Mutable, one per process; hooks close over it."""
+
+    settings: RunSettings
+    devices: Devices | None
+    out: IO[str]
+    pid: int = field(default_factory=os.getpid)
+    start: float = field(default_factory=time.perf_counter)
+    step: int = 0
+    hook_seconds: float = 0.0
+    ended: bool = False
+    # -- calls and batches since the last optimizer step
+    depth: int = 0  # inside how many wrapped calls
+    candidates: list[Call] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    evaluations: list[Call] = field(default_factory=list)
+    losses: list[float | None] = field(default_factory=list)
+    synchronised: int = 0
+    clips: list[float] = field(default_factory=list)
+    scales: list[float] = field(default_factory=list)
+    latest_batch: list[Any] | None = None
+    latest_rows: int | None = None
+    delivered: int = 0  # training batches since the last step
+    read_samples: list[Any] = field(default_factory=list)  # sample numbers of batches read without gradients
+    # -- what was seen in the whole run
+    wraps: list[Any] = field(default_factory=list)  # wrapper modules in order of creation
+    forwards: int = 0  # wrapped training calls, the number that seeds a replica's forward
+    splitting: bool = False  # a class that splits the batch at the call was made
+    second_epoch: bool = False
+    drawn: Counter[str] = field(default_factory=Counter)  # random draws of batch shape outside the model
+    natural: dict[str, bool] = field(default_factory=dict)  # generator -> the rank's own state equals rank 0's
+    counters: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def after(self) -> bool:
+        return self.settings.side == AFTER
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.settings.folder)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether this is a child that the program forked: it must not write into its parent's record."""
+        return os.getpid() != self.pid
+
+    def record(self, event: str, /, **values: Any) -> None:
+        if self.foreign:
+            return
+        self.out.write(json.dumps({"t": event, **values}) + "\n")
+        self.out.flush()
+
+    def ordinal(self, name: str) -> int:
+        """0, 1, 2, .. for each name."""
+        self.counters[name] += 1
+        return self.counters[name] - 1
+
+    def agrees_with_rank0(self, name: str, value: str) -> bool:
+        """Whether rank 0 had the same value at the same event.  Rank 0 leaves it in a file; the others wait for it."""
+        if not self.after or self.settings.world == 1:
+            return True
+        path = self.folder / "exchange" / f"{name}.{self.ordinal('exchange ' + name)}"
+        if self.settings.rank == 0:
+            scratch = path.with_suffix(path.suffix + ".new")
+            scratch.write_text(value)
+            scratch.replace(path)
+            return True
+        limit = time.monotonic() + EXCHANGE_SECONDS
+        while time.monotonic() < limit:
+            if path.exists():
+                return path.read_text() == value
+            time.sleep(0.004)
+        self.record("note", text=f"rank 0 did not reach the event {path.name} that rank {self.settings.rank} reached")
+        return True

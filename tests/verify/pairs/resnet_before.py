@@ -1,0 +1,84 @@
+"""A residual network with BatchNorm, random augmentation, two workers, momentum, a step schedule and evaluation."""
+
+import random
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Images(Dataset):
+    def __init__(self, count, augment):
+        generator = torch.Generator().manual_seed(count)
+        self.images = torch.randn(count, 3, 8, 8, generator=generator)
+        self.labels = torch.randint(0, 4, (count,), generator=generator)
+        self.augment = augment
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, index):
+        image = self.images[index]
+        if self.augment:
+            if random.random() < 0.5:
+                image = image.flip(2)
+            image = image + 0.1 * torch.randn(3, 1, 1)
+        return image, self.labels[index]
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(width, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.Conv2d(width, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+        )
+
+    def forward(self, x):
+        return torch.relu(x + self.body(x))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.blocks = nn.Sequential(Block(8), Block(8))
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(self.blocks(self.stem(x)).mean((2, 3)))
+
+
+def evaluate(net, loader):
+    net.eval()
+    right = total = 0
+    with torch.no_grad():
+        for x, y in loader:
+            right += (net(x.cuda()).argmax(1) == y.cuda()).sum().item()
+            total += len(y)
+    net.train()
+    return right / total
+
+
+def main():
+    torch.manual_seed(1)
+    train = DataLoader(Images(96, True), batch_size=32, shuffle=True, num_workers=2)
+    test = DataLoader(Images(40, False), batch_size=16)
+    net = nn.DataParallel(Net()).cuda()
+    optimizer = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9, weight_decay=5e-4)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    for epoch in range(3):
+        for x, y in train:
+            loss = nn.functional.cross_entropy(net(x.cuda()), y.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        schedule.step()
+        print(f"epoch {epoch}: accuracy {evaluate(net, test):.4f}")
+
+
+if __name__ == "__main__":
+    main()
