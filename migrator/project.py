@@ -41,14 +41,15 @@ def project_root(entry: Path) -> Path:
     for candidate in (folder, *list(folder.parents)[:3]):
         if any((candidate / mark).exists() for mark in _ROOT_MARKS):
             return candidate
-    return folder
+    here = Path.cwd()
+    return here if folder.is_relative_to(here) else folder
 
 
 def load_project(entry: Path, source: Source | None = None) -> Project:
     """Parse the entry and all first-party modules that it reaches; raise `SourceError` when the entry itself fails."""
     source = source or read_source(entry)
     root = project_root(entry)
-    roots = [entry.resolve().parent, root]
+    roots = [entry.resolve().parent, root, *_folders_between(entry.resolve().parent, root)]
     module = Module(source, _module_name(entry.resolve(), root), entry.name == "__init__.py")
     project = Project(module, {module.name: module}, root)
     roots += _path_edits(module, entry)
@@ -72,6 +73,11 @@ def load_project(entry: Path, source: Source | None = None) -> Project:
                 queue.append((loaded, found))
                 roots += [r for r in _path_edits(loaded, found) if r not in roots]
     return project
+
+
+def _folders_between(folder: Path, root: Path) -> list[Path]:
+    """Folders that a caller may have put on the path (`PYTHONPATH=src python src/tasks/train.py`)."""
+    return [p for p in folder.parents if p != root and p.is_relative_to(root)]
 
 
 def _shown(path: Path, entry: Path) -> str:
@@ -131,6 +137,13 @@ def _path_edits(module: Module, path: Path) -> list[Path]:
     return folders
 
 
+def _passed(module: Module, function: ast.AST, position: tuple[int, ...]) -> list[ast.AST | None]:
+    """What the module's own calls of a function give for a parameter."""
+    name = getattr(function, "name", None)
+    calls = [n for n in module.nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == name]
+    return [call.args[position[0]] for call in calls if position and position[0] < len(call.args)]
+
+
 def _literal_folder(node: ast.expr, module: Module, path: Path) -> Path | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return path.parent / node.value
@@ -139,6 +152,8 @@ def _literal_folder(node: ast.expr, module: Module, path: Path) -> Path | None:
             return path
         found = module.lookup(node.id, module.scope_of.get(node, module.scope))
         values = [b.value for b in found[1] if b.kind == "assign"] if found else []
+        if found and not values and found[1][0].kind == "param":
+            values = _passed(module, found[0].node, found[1][0].path)
         return (
             _literal_folder(values[0], module, path) if len(values) == 1 and isinstance(values[0], ast.expr) else None
         )

@@ -34,6 +34,7 @@ DISTRIBUTED = frozenset(
     }
 )
 _PARALLEL_TEST = re.compile(r"gpu|cuda|parallel|multi|device|distribut|\bdp\b|\bddp\b|world", re.IGNORECASE)
+_NAMED_ALIKE = re.compile(r"(?!__)\w*(DataParallel\w*|data_parallel)")
 _ROLE_TEST = re.compile(r"train|eval|test|phase|mode|resume|pretrain|arch|sync|finetune", re.IGNORECASE)
 
 
@@ -309,7 +310,7 @@ class Program:
                 if isinstance(call.func, ast.Name)
                 else ""
             )
-            if not re.search(r"DataParallel|data_parallel", tail) or "Distributed" in tail or call in self._wrap_nodes:
+            if not _NAMED_ALIKE.fullmatch(tail) or "Distributed" in tail or call in self._wrap_nodes:
                 continue
             name = self.external(module, call)
             if name in DISTRIBUTED:

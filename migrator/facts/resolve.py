@@ -58,6 +58,8 @@ class Resolver:
         self.attribute_writes: dict[str, list[tuple[Module, ast.Attribute, ast.AST | None, tuple[int, ...]]]] = {}
         self.calls: list[tuple[Module, ast.Call]] = []
         self._memo: dict[ast.AST, tuple[Value, ...]] = {}
+        self._definitions_memo: dict[tuple[str, str], tuple[Module, ast.AST] | None] = {}
+        self._external_memo: dict[tuple[str, str], str] = {}
         self._active: set[ast.AST] = set()
         self._call_sites: dict[ast.AST, list[tuple[Module, ast.Call]]] | None = None
         self._by_tail: dict[str, list[str]] = {}
@@ -98,11 +100,15 @@ class Resolver:
     # ---------------------------------------------------------------- definitions
     def definition(self, qualified: str | None, module: Module) -> tuple[Module, ast.AST] | None:
         """The project's function or class of a qualified name (re-exports and implicit packages are followed)."""
-        return self._definition(qualified, module, 0)
-
-    def _definition(self, qualified: str | None, module: Module, depth: int) -> tuple[Module, ast.AST] | None:
-        if not qualified or depth > 8:
+        if not qualified:
             return None
+        key = (module.name, qualified)
+        if key not in self._definitions_memo:
+            self._definitions_memo[key] = None  # a cycle of star imports finds nothing new
+            self._definitions_memo[key] = self._definition(qualified, module)
+        return self._definitions_memo[key]
+
+    def _definition(self, qualified: str, module: Module) -> tuple[Module, ast.AST] | None:
         for candidate in (f"{module.name}.{qualified}", qualified):
             if candidate in self.definitions:
                 return self.definitions[candidate]
@@ -114,17 +120,17 @@ class Resolver:
                 if found is not None:
                     return found
                 if last in owner.imports and owner.imports[last] != qualified:
-                    return self._definition(owner.imports[last], owner, depth + 1)
+                    return self.definition(owner.imports[last], owner)
                 for star in owner.star_imports:
-                    found = self._definition(f"{star}.{last}", owner, depth + 1)
+                    found = self.definition(f"{star}.{last}", owner)
                     if found is not None:
                         return found
-            inner = self._definition(head, module, depth + 1)
+            inner = self.definition(head, module)
             if inner is not None and isinstance(inner[1], ast.ClassDef):
                 return self.definitions.get(f"{inner[0].name}.{inner[0].scopes[inner[1]].name}.{last}")
         elif qualified not in module.scope.bindings:
             for star in module.star_imports:
-                found = self._definition(f"{star}.{qualified}", module, depth + 1)
+                found = self.definition(f"{star}.{qualified}", module)
                 if found is not None:
                     return found
         return None
@@ -144,7 +150,10 @@ class Resolver:
         name = module.qualified(node)
         if name is None:
             return None
-        return self._through_reexports(name, module, 0)
+        key = (module.name, name)
+        if key not in self._external_memo:
+            self._external_memo[key] = self._through_reexports(name, module, 0)
+        return self._external_memo[key]
 
     def _through_reexports(self, name: str, module: Module, depth: int) -> str:
         head, _, rest = name.partition(".")
