@@ -128,19 +128,21 @@ def _without_suppressed(program: Program, diagnostics: list[Diagnostic]) -> list
     for module in program.modules:
         if "mgmigrate" not in module.text:
             continue
-        for number, line in enumerate(module.text.splitlines(), 1):
-            match = _IGNORE.search(line)
-            if match:
-                refused[module.path, number] = {part.strip() for part in match[1].split(",")}
+        for match in _IGNORE.finditer(module.text):
+            line = module.line_at(match.start())
+            refused[module.path, line] = {part.strip() for part in match[1].split(",")}
     if not refused:
         return diagnostics
     used: set[tuple[str, int, str]] = set()
     kept = []
     for diagnostic in diagnostics:
-        ids = refused.get((diagnostic.at.path, diagnostic.at.line), set())
-        if diagnostic.rule in ids:
-            used.add((diagnostic.at.path, diagnostic.at.line, diagnostic.rule))
-        else:
+        at = diagnostic.at
+        lines = {at.line, program.module_at(at).line_at(max(at.end - 1, 0)) if at.end else at.line}
+        hits = {
+            (at.path, line, diagnostic.rule) for line in lines if diagnostic.rule in refused.get((at.path, line), ())
+        }
+        used |= hits
+        if not hits:
             kept.append(diagnostic)
     for (path, number), ids in refused.items():
         for rule in sorted(ids):
@@ -168,13 +170,16 @@ def _apply(
             return diagnostics, _rewrite(project, program, diagnostics)
         except EditConflict as conflict:
             loser = next(
-                d
-                for d in reversed(diagnostics)
-                if d.rule in conflict.rules
-                and d.fix
-                and any(e.at == conflict.at or e.at.start == conflict.at.start for e in d.fix.edits)
-            )
-            message = f"{loser.message}: not converted, because {' and '.join(dict.fromkeys(conflict.rules))} want to change the same place"
+                (
+                    d
+                    for d in reversed(diagnostics)
+                    if d.rule in conflict.rules
+                    and d.fix
+                    and any(e.at == conflict.at or e.at.start == conflict.at.start for e in d.fix.edits)
+                ),
+                None,
+            ) or next(d for d in reversed(diagnostics) if d.rule in conflict.rules and d.fix)
+            message = f"{loser.message}: not converted, because {conflict.reason}"
             diagnostics = [
                 replace(d, level="question", fix=None, message=message) if d is loser else d for d in diagnostics
             ]
@@ -248,9 +253,6 @@ def _definition_place(module: Module) -> Span:
 
     for statement in module.tree.body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            if statement.decorator_list:
-                span = module.span(statement.decorator_list[0])
-                return Span(span.path, span.start - 1, span.end, span.line)
             return module.span(statement)
         if not isinstance(statement, ast.Import | ast.ImportFrom | ast.Assign | ast.Try) and not (
             isinstance(statement, ast.Expr) and not isinstance(statement.value, ast.Call)

@@ -41,9 +41,10 @@ def import_edits(module: Module, wanted: list[Labelled]) -> list[Labelled]:
     leading = _leading_imports(module)
     edits: list[Labelled] = []
     for text, one in sorted(lines.items(), key=lambda item: (_kind(item[0]), item[0].startswith("from"), item[0])):
-        anchor = _anchor(leading, text)
+        anchor, above = _anchor(leading, text)
         if anchor is not None:
-            edits.append(Labelled(InsertAfter(module.span(anchor), text + "\n"), one.rule, one.reason))
+            insert = InsertBefore if above else InsertAfter
+            edits.append(Labelled(insert(module.span(anchor), text + "\n"), one.rule, one.reason))
         else:
             first = _first_statement(module)
             if isinstance(first, ast.Expr | ast.ImportFrom) and first is module.tree.body[0]:
@@ -77,21 +78,32 @@ def _leading_imports(module: Module) -> list[ast.stmt]:
     return found
 
 
-def _anchor(leading: list[ast.stmt], text: str) -> ast.stmt | None:
-    """The statement after which the line belongs."""
+def _anchor(leading: list[ast.stmt], text: str) -> tuple[ast.stmt | None, bool]:
+    """The statement beside which the line belongs, and whether it belongs above it."""
     if not leading:
-        return None
+        return None, False
+    wanted = ast.parse(text).body[0]
     kind = _kind(text)
-    if kind == 1:
-        kin = [s for s in leading if _head(s) == "torch"]
-        if text.startswith("import"):
-            plain = [s for s in kin if isinstance(s, ast.Import)]
-            return (plain or kin or leading)[0 if plain else -1]
-        return (kin or leading)[-1]
-    if kind == 0:
-        kin = [s for s in leading if isinstance(s, ast.Import) and _head(s) in _STANDARD]
-        return kin[-1] if kin else leading[0]
-    return leading[-1]
+    if kind == 2:
+        return leading[-1], False
+    kin = [s for s in leading if (_head(s) == "torch" if kind == 1 else _head(s) in _STANDARD)]
+    alike = [s for s in kin if type(s) is type(wanted)]
+    if not kin:
+        return (leading[0], True) if kind == 0 else (leading[-1], False)
+    if not alike:
+        return (kin[0], True) if isinstance(wanted, ast.Import) else (kin[-1], False)
+    names = [_name(s) for s in alike]
+    smaller = [s for s in alike if _name(s) <= _name(wanted)]
+    if names != sorted(names):  # no order to keep
+        return (alike[0] if kind == 1 and isinstance(wanted, ast.Import) else alike[-1]), False
+    return (smaller[-1], False) if smaller else (alike[0], True)
+
+
+def _name(statement: ast.stmt) -> str:
+    """What an import statement is sorted by."""
+    if isinstance(statement, ast.Import):
+        return statement.names[0].name
+    return getattr(statement, "module", "") or ""
 
 
 def _head(statement: ast.stmt) -> str:
