@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -129,6 +130,10 @@ class Module:
         end = self.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
         return Span(self.path, start, end, node.lineno)  # type: ignore[attr-defined]
 
+    def line_at(self, offset: int) -> int:
+        """The 1-based line that holds a character offset."""
+        return bisect_right(self._line_starts, offset)
+
     def segment(self, node: ast.AST) -> str:
         """Source text of a node."""
         span = self.span(node)
@@ -166,6 +171,13 @@ class Module:
                 return ancestor
             if isinstance(ancestor, FunctionNode | ast.ClassDef):
                 return None
+        return None
+
+    def enclosing_function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The function in whose body the node stands, or None at module level."""
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, ast.FunctionDef | ast.AsyncFunctionDef):
+                return ancestor
         return None
 
     def _enter(self, node: ast.AST, parent: Scope | None, name: str) -> Scope:
