@@ -15,7 +15,7 @@ import libcst as cst
 from libcst._nodes.internal import CodegenState
 
 # Their parentheses belong to them in `ast`, and stand around them in libcst.
-_PARENTHESISED = (cst.Tuple, cst.GeneratorExp)
+PARENTHESISED = (cst.Tuple, cst.GeneratorExp)
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Anchors(CodegenState):
 
     def after_codegen(self, node: cst.CSTNode) -> None:
         start, _ = self.stack.pop()
-        if start in self.wanted and (id(node) not in self.syntactic or isinstance(node, _PARENTHESISED)):
+        if start in self.wanted and (id(node) not in self.syntactic or isinstance(node, PARENTHESISED)):
             self._record(node, start, self.position)
 
     @contextmanager
@@ -75,9 +75,11 @@ class Anchors(CodegenState):
 
 @dataclass
 class Lines(CodegenState):
-    """First and last line of wanted nodes in generated code."""
+    """First and last line of wanted nodes in generated code; `bare` lines get no indentation."""
 
     wanted: frozenset[int] = frozenset()
+    bare: set[int] = field(default_factory=set)
+    is_bare: bool = False
     line: int = 1
     spans: dict[int, tuple[int, int]] = field(default_factory=dict)
     stack: list[int] = field(default_factory=list)
@@ -87,8 +89,14 @@ class Lines(CodegenState):
         if "\n" in value or "\r" in value:
             self.line += value.count("\n") + value.count("\r") - value.count("\r\n")
 
+    def add_indent_tokens(self) -> None:
+        if not self.is_bare:
+            self.tokens.extend(self.indent_tokens)
+
     def before_codegen(self, node: cst.CSTNode) -> None:
         self.stack.append(self.line)
+        if self.bare:
+            self.is_bare = id(node) in self.bare
 
     def after_codegen(self, node: cst.CSTNode) -> None:
         start = self.stack.pop()

@@ -8,13 +8,13 @@ place cannot be found: an edit is applied or reported, never dropped.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import libcst as cst
 
-from migrator.anchors import Anchors, Lines
+from migrator.anchors import PARENTHESISED, Anchors, Lines
 from migrator.edits import (
     STATEMENT_EDITS,
     DropArgument,
@@ -82,6 +82,7 @@ class _Rewriter(cst.CSTTransformer):
         self.parents: list[cst.CSTNode] = []
         self.applied: set[Labelled] = set()
         self.split: set[Labelled] = set()
+        self.bare: set[int] = set()
 
     # ------------------------------------------------------------ traversal
     def on_visit(self, node: cst.CSTNode) -> bool:
@@ -108,8 +109,9 @@ class _Rewriter(cst.CSTTransformer):
         if isinstance(edit, Replace):
             new = self._filled(edit.text, edit.holes)
             assert isinstance(node, cst.BaseExpression)
-            if node.lpar and not new.lpar:
-                return new.with_changes(lpar=node.lpar, rpar=node.rpar)
+            own = 1 if isinstance(node, PARENTHESISED) and node.lpar else 0
+            if len(node.lpar) > own and not new.lpar:
+                return new.with_changes(lpar=node.lpar[own:], rpar=node.rpar[own:])
             return fitted(new, self.parents[-1], self.module.code_for_node(new))
         if not isinstance(node, cst.Call):
             raise EditConflict(edit.at, [labelled.rule], "an argument can only be changed in a call")
@@ -233,7 +235,7 @@ class _Rewriter(cst.CSTTransformer):
                 inner = []
                 orphans = _from_first_comment(new.leading_lines)
             elif isinstance(edit, Inline):
-                inner, orphans = _branch(new, edit)
+                inner, orphans = _branch(new, edit, labelled.rule)
                 self.made += [(labelled, node) for node in inner]
         if before:
             own = inner[0].leading_lines if inner else new.leading_lines
@@ -264,11 +266,22 @@ class _Rewriter(cst.CSTTransformer):
         assert isinstance(labelled.edit, Guard)
         first = statements[0]
         body = [first.with_changes(leading_lines=[]), *statements[1:]]
+        if not self.parents:  # blank lines of a module have no indentation, and get none
+            self.bare.update(id(line) for one in body for line in _blank_lines(one))
         test = cst.parse_expression(labelled.edit.test, config=self.module.config_for_parsing)
         node = cst.If(test=test, body=cst.IndentedBlock(body=body), leading_lines=first.leading_lines)
         self.made.append((labelled, node))
         self.applied.add(labelled)
         return node
+
+
+def _blank_lines(node: cst.CSTNode) -> Iterator[cst.EmptyLine]:
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, cst.EmptyLine) and current.comment is None and not current.whitespace.value:
+            yield current
+        stack.extend(current.children)
 
 
 def _split_leading(lines: Sequence[cst.EmptyLine]) -> tuple[list[cst.EmptyLine], list[cst.EmptyLine]]:
@@ -282,15 +295,15 @@ def _from_first_comment(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
     return list(lines) if any(line.comment is not None for line in lines) else []
 
 
-def _branch(node: cst.CSTNode, edit: Inline) -> tuple[list[Any], list[cst.EmptyLine]]:
+def _branch(node: cst.CSTNode, edit: Inline, rule: str) -> tuple[list[Any], list[cst.EmptyLine]]:
     """The statements of one branch of an `if`, and the comments behind them."""
     if not isinstance(node, cst.If):
-        raise EditConflict(edit.at, [], "only an `if` can be replaced by one of its branches")
+        raise EditConflict(edit.at, [rule], "only an `if` can be replaced by one of its branches")
     branch: cst.BaseSuite = node.body
     leading = list(node.leading_lines)
     if edit.orelse:
         if not isinstance(node.orelse, cst.Else):
-            raise EditConflict(edit.at, [], "the `if` has no plain else branch")
+            raise EditConflict(edit.at, [rule], "the `if` has no plain else branch")
         branch = node.orelse.body
     if isinstance(branch, cst.SimpleStatementSuite):
         line = cst.SimpleStatementLine(branch.body, leading, trailing_whitespace=branch.trailing_whitespace)
@@ -315,14 +328,15 @@ def apply_edits(text: str, edits: Iterable[Labelled]) -> Rewritten:
 
 def _apply(text: str, labelled: list[Labelled]) -> Rewritten:
     module = cst.parse_module(text)
+    if text.endswith("\r"):  # which libcst does not take for a newline
+        module = module.with_changes(has_trailing_newline=True)
+    prefix = text[: len(text) - len(text.lstrip("\f"))]  # which libcst drops
     holes = [hole for one in labelled for hole in getattr(one.edit, "holes", ())]
     members = [place for one in labelled if isinstance(one.edit, Guard) for place in one.edit.statements]
     wanted = {place.start for place in (*(one.edit.at for one in labelled), *holes, *members)}
-    anchors = Anchors(
-        default_indent=module.default_indent, default_newline=module.default_newline, wanted=frozenset(wanted)
-    )
+    anchors = Anchors(module.default_indent, module.default_newline, wanted=frozenset(wanted), position=len(prefix))
     module._codegen(anchors)
-    if "".join(anchors.tokens) != text:
+    if prefix + "".join(anchors.tokens) != text:
         raise SourceError(labelled[0].edit.at.path, "is read differently by Python and by libcst")
     anchors.on_path.add(id(module))
     expressions: dict[int, list[Labelled]] = defaultdict(list)
@@ -350,9 +364,7 @@ def _apply(text: str, labelled: list[Labelled]) -> Rewritten:
         if one not in rewriter.applied and not _is_gone(one, labelled):
             raise EditConflict(one.edit.at, [one.rule], "the statement there cannot be changed on its own")
     state = Lines(
-        default_indent=new.default_indent,
-        default_newline=new.default_newline,
-        wanted=frozenset(id(n) for _, n in rewriter.made),
+        new.default_indent, new.default_newline, wanted=frozenset(id(n) for _, n in rewriter.made), bare=rewriter.bare
     )
     new._codegen(state)
     before: dict[int, set[Label]] = defaultdict(set)
@@ -362,14 +374,18 @@ def _apply(text: str, labelled: list[Labelled]) -> Rewritten:
             continue
         places = one.edit.statements if isinstance(one.edit, Guard) else (one.edit.at,)
         last = places[-1]
-        for line in range(places[0].line, last.line + text.count("\n", last.start, last.end) + 1):
+        for line in range(places[0].line, last.line + _newlines(text[last.start : last.end]) + 1):
             before[line].add((one.rule, one.reason))
     for one, node in rewriter.made:
         if id(node) in state.spans:
             first, end = state.spans[id(node)]
             for line in range(first, end + 1):
                 after[line].add((one.rule, one.reason))
-    return Rewritten("".join(state.tokens), _frozen(before), _frozen(after))
+    return Rewritten(prefix + "".join(state.tokens), _frozen(before), _frozen(after))
+
+
+def _newlines(text: str) -> int:
+    return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
 def _frozen(rows: dict[int, set[Label]]) -> dict[int, frozenset[Label]]:
