@@ -327,10 +327,10 @@ def apply_edits(text: str, edits: Iterable[Labelled]) -> Rewritten:
 
 
 def _apply(text: str, labelled: list[Labelled]) -> Rewritten:
-    module = cst.parse_module(text)
+    prefix = text[: len(text) - len(text.lstrip("\f"))]  # which libcst would drop
+    module = cst.parse_module(text[len(prefix) :])
     if text.endswith("\r"):  # which libcst does not take for a newline
         module = module.with_changes(has_trailing_newline=True)
-    prefix = text[: len(text) - len(text.lstrip("\f"))]  # which libcst drops
     holes = [hole for one in labelled for hole in getattr(one.edit, "holes", ())]
     members = [place for one in labelled if isinstance(one.edit, Guard) for place in one.edit.statements]
     wanted = {place.start for place in (*(one.edit.at for one in labelled), *holes, *members)}

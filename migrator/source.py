@@ -10,7 +10,9 @@ from __future__ import annotations
 import ast
 import io
 import re
+import stat
 import tokenize
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from pathlib import Path
 _ASYNC_KEYWORD = re.compile(r"(?<=[(,\s])async(?=\s*=(?!=))")
 _ASYNC_SUBSTITUTE = "asinc"
 _MAX_LINES = 100_000
+_MAX_BYTES = 4 << 20
 
 
 class SourceError(Exception):
@@ -70,24 +73,36 @@ def rename_async_keywords(text: str) -> str:
 
 def decode_source(path: str, data: bytes) -> Source:
     """Decode by byte order mark or coding line (PEP 263); raise `SourceError` for binary or undecodable bytes."""
+    if len(data) > _MAX_BYTES:
+        raise SourceError(path, f"is larger than {_MAX_BYTES >> 20} MiB; it was not looked at")
     if b"\0" in data:
         raise SourceError(path, "is not a Python source file (it holds null bytes)")
     bom = data.startswith(b"\xef\xbb\xbf")
-    body = data[3:] if bom else data
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(body).readline)
-        text = body.decode(encoding)
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        encoding = "utf-8" if bom else encoding
+        text = data[3 if bom else 0 :].decode(encoding)
     except (SyntaxError, UnicodeDecodeError, LookupError) as error:
         raise SourceError(path, f"cannot be decoded: {error}") from error
-    return Source(path, text, encoding, bom)
+    source = Source(path, text, encoding, bom)
+    if source.encode(text) != data:
+        raise SourceError(
+            path, f"cannot be written back without a change: {encoding} spells some characters in two ways"
+        )
+    return source
 
 
 def read_source(path: Path, name: str | None = None) -> Source:
     """Read a file; raise `SourceError` with one clear line for whatever the disk or the decoder refuses."""
     shown = name or str(path)
     try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise SourceError(shown, "is a folder" if stat.S_ISDIR(mode) else "is not a regular file")
         data = path.read_bytes()
     except OSError as error:
+        if path.is_symlink() and isinstance(error, FileNotFoundError):
+            raise SourceError(shown, "is a broken symbolic link") from error
         raise SourceError(shown, f"cannot be read: {error.strerror or error}") from error
     return decode_source(shown, data)
 
@@ -98,18 +113,22 @@ def parse_tree(source: Source) -> ast.Module:
     if text.count("\n") > _MAX_LINES:
         raise SourceError(source.path, f"has more than {_MAX_LINES} lines; it was not looked at")
     try:
-        return ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what Python thinks of the user's escape sequences is not our matter
+            return ast.parse(text)
     except SyntaxError as error:
         hint = _python2_hint(error)
         raise SourceError(
             source.path, f"cannot be parsed: {error.msg}{hint}", error.lineno or 0, error.offset or 0
         ) from error
-    except (RecursionError, MemoryError, ValueError) as error:
-        raise SourceError(source.path, f"cannot be parsed: {type(error).__name__}: {error}") from error
+    except (RecursionError, MemoryError) as error:
+        raise SourceError(source.path, "is nested too deeply") from error
+    except ValueError as error:
+        raise SourceError(source.path, f"cannot be parsed: {error}") from error
 
 
 def _python2_hint(error: SyntaxError) -> str:
     message = error.msg or ""
-    if "Missing parentheses in call to 'print'" in message or "except" in message:
+    if "Missing parentheses in call to" in message or "multiple exception types must be parenthesized" in message:
         return " (Python 2; convert it with 2to3 first)"
     return ""
