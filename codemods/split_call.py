@@ -5,17 +5,21 @@ chunk, and outputs are gathered with their gradients.  Losses, masks, metrics an
 price is that every process loads every batch.
 """
 
+import re
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
 from migrator.facts.model import Wrap
 
+_CUDA_ONLY = re.compile(r"cuda|use_gpu|device_count|isinstance", re.IGNORECASE)
+
 
 def check(context: Context) -> Iterator[Diagnostic]:
     if context.sharing.way != "call":
         return
     inlined: set[object] = set()
+    noted: set[object] = set()
     for wrap in context.program.wraps:
         if wrap.kind == "functional":
             yield from _functional(context, wrap)
@@ -29,13 +33,20 @@ def check(context: Context) -> Iterator[Diagnostic]:
             edits.append(Replace(wrap.conditional, f"SplitDataParallel($0{dim})", (wrap.inner,)))
         else:
             edits.append(Replace(wrap.at, f"SplitDataParallel($0{dim})", (wrap.inner,)))
-        for guard in wrap.guards:
-            if guard.parallel and guard.exclusive and guard.at not in inlined:
+        guard = context.program.inlined_guard(wrap)
+        if guard is not None:
+            reason += "; the process group, not a flag, decides that it is shared"
+            if guard.at not in inlined:
                 inlined.add(guard.at)
                 edits.append(Inline(guard.at, guard.orelse))
-                reason += "; the process group, not a flag, decides that it is shared"
-                break
         yield RULE.converted(wrap.at, reason, *edits)
+        for kept in wrap.guards:
+            if kept.parallel and not (kept.orelse or kept.at in noted or _CUDA_ONLY.search(kept.test) or kept is guard):
+                noted.add(kept.at)
+                yield RULE.note(
+                    kept.at,
+                    f"where `{' '.join(kept.test.split())}` does not hold, every process trains the whole model by itself",
+                )
 
 
 def _functional(context: Context, wrap: Wrap) -> Iterator[Diagnostic]:

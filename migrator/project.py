@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import deque
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,9 +46,13 @@ def project_root(entry: Path) -> Path:
     return here if folder.is_relative_to(here) else folder
 
 
-def load_project(entry: Path, source: Source | None = None) -> Project:
-    """Parse the entry and all first-party modules that it reaches; raise `SourceError` when the entry itself fails."""
-    source = source or read_source(entry)
+def load_project(entry: Path, source: Source | None = None, overlay: Mapping[Path, Source] | None = None) -> Project:
+    """Parse the entry and all first-party modules that it reaches; raise `SourceError` when the entry itself fails.
+
+    `overlay` holds files (by absolute path) that are not on the disk, or not yet as they are there.
+    """
+    overlay = overlay or {}
+    source = source or overlay.get(entry.resolve()) or read_source(entry)
     root = project_root(entry)
     roots = [entry.resolve().parent, root, *_folders_between(entry.resolve().parent, root)]
     module = Module(source, _module_name(entry.resolve(), root), entry.name == "__init__.py")
@@ -58,12 +63,13 @@ def load_project(entry: Path, source: Source | None = None) -> Project:
     while queue and len(known) < _MAX_MODULES:
         current, path = queue.popleft()
         for name in dict.fromkeys(current.imported_modules):
-            for found in _candidates(name, [*roots, path.parent]):
+            for found in _candidates(name, [*roots, path.parent], overlay):
                 if found in known:
                     continue
                 try:
                     shown = _shown(found, entry)
-                    loaded = Module(read_source(found, shown), _module_name(found, root), found.name == "__init__.py")
+                    text = overlay.get(found) or read_source(found, shown)
+                    loaded = Module(text, _module_name(found, root), found.name == "__init__.py")
                 except SourceError as error:
                     project.problems.append(error)
                     known[found] = module
@@ -101,23 +107,26 @@ def _module_name(path: Path, root: Path) -> str:
     return ".".join(parts)
 
 
-def _candidates(name: str, roots: list[Path]) -> list[Path]:
+def _candidates(name: str, roots: list[Path], overlay: Collection[Path]) -> list[Path]:
     """Files behind a dotted name: packages on the way, then the module itself."""
     parts = name.split(".")
     if not parts[0]:
         return []
     for root in dict.fromkeys(roots):
         found: list[Path] = []
+        depth = 0
         for depth in range(1, len(parts) + 1):
             stem = root.joinpath(*parts[:depth])
             if (stem / "__init__.py").is_file():
                 found.append((stem / "__init__.py").resolve())
-            elif stem.with_name(stem.name + ".py").is_file():
-                found.append(stem.with_name(stem.name + ".py").resolve())
+            elif (file := stem.with_name(stem.name + ".py")).is_file() or file in overlay:
+                found.append(file.resolve())
                 break
             elif not stem.is_dir():
                 break
-        if found and not any(set(p.parts) & _SKIPPED_FOLDERS for p in found):
+        # Only the last part may be a name inside a module: `a.py` is not what `a.b.c` is about.
+        whole = depth >= len(parts) - 1
+        if found and whole and not any(set(p.parts) & _SKIPPED_FOLDERS for p in found):
             return found
     return []
 

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from migrator.facts import effects as effects_of
 from migrator.facts.model import Clock, DeviceLiteral, Effect, Entry, GuardFact, LookAlike, Place, Wrap
+from migrator.facts.reach import is_main_guard, other_programs
 from migrator.facts.resolve import Resolver, Value
 from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, dotted, names_in
 from migrator.project import Project
@@ -90,8 +91,14 @@ class Program:
                     yield module, node
 
     def _is_other_main(self, module: Module, node: ast.AST) -> bool:
-        """Code under another module's `__main__` guard never runs in this program."""
-        return module is not self.entry_module and any(is_main_guard(a) for a in module.ancestors(node))
+        """Code under another module's `__main__` guard, or that only it calls, never runs in this program."""
+        return module is not self.entry_module and any(
+            a in self._other_programs or is_main_guard(a) for a in module.ancestors(node)
+        )
+
+    @cached_property
+    def _other_programs(self) -> frozenset[ast.AST]:
+        return other_programs(self.modules, self.entry_module)
 
     def external(self, module: Module, call: ast.Call) -> str:
         """Library name of what a call runs, or the empty text when it is the project's own or unknown."""
@@ -200,7 +207,7 @@ class Program:
         return [self._wrap(*row) for row in self._wrap_nodes.values()]
 
     def _wrap(self, module: Module, call: ast.Call, kind: str, name: str) -> Wrap:
-        inner = argument(call, "module", 0) or call
+        inner = argument(call, "module", self._module_position(module, call, kind)) or call
         outer: ast.AST = call
         while True:
             parent = module.parents.get(outer)
@@ -236,6 +243,19 @@ class Program:
             in_class=module.scope_of.get(call, module.scope).owner_class is not None,
         )
 
+    def _module_position(self, module: Module, call: ast.Call, kind: str) -> int:
+        """Where a wrap takes its module: first, or after a subclass's own parameters (`__init__(self, n, *args)`)."""
+        callee = self.resolver.callee(module, call) if kind == "subclass" else None
+        if callee is None or not isinstance(callee[1], ast.ClassDef):
+            return 0
+        init = self.resolver.method(callee[0], callee[1], "__init__")
+        if init is None or not isinstance(init[1], ast.FunctionDef):
+            return 0
+        names = [a.arg for a in (*init[1].args.posonlyargs, *init[1].args.args)][1:]
+        if "module" in names:
+            return names.index("module")
+        return len(names) if init[1].args.vararg is not None else 0
+
     def _conditional(self, module: Module, parent: ast.AST | None, outer: ast.AST) -> Span | None:
         """`nn.DataParallel(m) if multi else m`: the place of the whole conditional expression."""
         if (
@@ -264,11 +284,17 @@ class Program:
                     parallel=is_parallel_test(test) and not wraps_elsewhere and not is_main_guard(ancestor),
                     exclusive=not in_chain
                     and self._only_places(module, branch, call)
-                    and self._only_places(module, other, call),
+                    and self._only_places(module, other, call)
+                    and (_moves_to_cuda(other) or not _moves_to_cuda(branch)),
                     orelse=in_else,
                     lines=tuple(module.span(s) for s in branch),
                 )
             child = ancestor
+
+    @staticmethod
+    def inlined_guard(wrap: Wrap) -> GuardFact | None:
+        """The `if` around a wrap that goes, because the process group decides now."""
+        return next((guard for guard in wrap.guards if guard.parallel and guard.exclusive), None)
 
     def _raw_wraps(self, module: Module) -> set[ast.AST]:
         return {node for node, row in self._wrap_nodes.items() if row[0] is module}
@@ -413,6 +439,9 @@ class Program:
                 and (node.args or any(k.arg == "device" for k in node.keywords))
             ):
                 first = node.args[0] if node.args else None
+                own = [v.name for v in self.resolver.values(module, first)] if first is not None else []
+                if own == ["torch.cuda.current_device"]:
+                    return None
                 if not (isinstance(first, ast.Constant) and (first.value is None or isinstance(first.value, bool))):
                     return fact("cuda_call")
             if name == "torch.device" and len(node.args) == 2:
@@ -424,32 +453,26 @@ class Program:
     @cached_property
     def device_counts(self) -> list[Place]:
         """`torch.cuda.device_count()` where its value matters to the training."""
-        gone = [span for wrap in self.wraps for span in (wrap.at, *(g.at for g in wrap.guards if g.parallel))]
+        gone = [wrap.at for wrap in self.wraps]
+        gone += [
+            Span(g.at.path, g.at.start, g.lines[0].start, g.at.line) for g in self._inlined_guards() if not g.orelse
+        ]
         found = []
         for module, call in self.calls():
             if self.external(module, call) != "torch.cuda.device_count":
                 continue
             statement = module.statement(call)
-            if (
-                isinstance(statement, ast.Expr)
-                and isinstance(statement.value, ast.Call)
-                and _is_announcement(statement.value)
-            ):
+            announced = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+            if announced and _is_announcement(statement.value):  # type: ignore[attr-defined]
                 continue
             place = self._place(module, call)
-            in_test = any(isinstance(a, ast.If) and call in set(ast.walk(a.test)) for a in module.ancestors(call))
-            if any(span.contains(place.at) for span in gone if not in_test) or (
-                in_test
-                and any(
-                    g.at.contains(place.at)
-                    for w in self.wraps
-                    for g in w.guards
-                    if g.parallel and place.at.end <= g.at.start + 200
-                )
-            ):
+            if any(span.contains(place.at) for span in gone) or _asks_for_any(module, call):
                 continue
             found.append(place)
         return found
+
+    def _inlined_guards(self) -> list[GuardFact]:
+        return [guard for wrap in self.wraps if (guard := self.inlined_guard(wrap)) is not None]
 
     @cached_property
     def type_tests(self) -> list[Place]:
@@ -462,6 +485,7 @@ class Program:
                 if (
                     not isinstance(node, ast.Name | ast.Attribute)
                     or self.resolver.external_name(module, node) not in DATA_PARALLEL
+                    or self._is_other_main(module, node)
                 ):
                     continue
                 parent = module.parents.get(node)
@@ -479,13 +503,31 @@ def _is_converted(node: ast.ClassDef) -> bool:
     return "splits_batch" in names
 
 
-def is_main_guard(node: ast.AST) -> bool:
-    """`if __name__ == "__main__":` in either order."""
-    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
-        return False
-    sides = [node.test.left, *node.test.comparators]
-    names = {dotted(side) for side in sides}
-    return "__name__" in names and any(isinstance(s, ast.Constant) and s.value == "__main__" for s in sides)
+def _moves_to_cuda(statements: list[ast.stmt]) -> bool:
+    """True when a statement calls `.cuda()` or `.to("cuda")`, which fails on a machine without a GPU."""
+    for node in (n for s in statements for n in ast.walk(s)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            to = node.func.attr == "to" and any(
+                isinstance(a, ast.Constant) and str(a.value).startswith("cuda") for a in node.args
+            )
+            if node.func.attr == "cuda" or to:
+                return True
+    return False
+
+
+def _asks_for_any(module: Module, call: ast.Call) -> bool:
+    """True for `device_count() >= 1`, `> 0` and the like: a question for CUDA, not for the number of devices."""
+    parent = module.parents.get(call)
+    if isinstance(parent, ast.Compare) and parent.left is call and len(parent.ops) == 1:
+        bound = parent.comparators[0]
+        if not isinstance(bound, ast.Constant):
+            return False
+        if bound.value == 0:
+            return isinstance(parent.ops[0], ast.Gt | ast.Eq | ast.NotEq | ast.LtE)
+        return bound.value == 1 and isinstance(parent.ops[0], ast.GtE | ast.Lt)
+    return isinstance(parent, ast.BoolOp | ast.UnaryOp) or (
+        isinstance(parent, ast.If | ast.IfExp | ast.While) and parent.test is call
+    )
 
 
 def is_parallel_test(test: str) -> bool:

@@ -1,0 +1,58 @@
+"""Which definitions belong to another program of the same project.
+
+In: the modules of a program, entry first.  Out: the top-level functions and classes that only another module's `__main__`
+block leads to.  They run when that module is the entry, so they are converted then and left alone now.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from migrator.facts.syntax import Module, dotted
+
+
+def is_main_guard(node: ast.AST) -> bool:
+    """`if __name__ == "__main__":` in either order."""
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+        return False
+    sides = [node.test.left, *node.test.comparators]
+    names = {dotted(side) for side in sides}
+    return "__name__" in names and any(isinstance(s, ast.Constant) and s.value == "__main__" for s in sides)
+
+
+def other_programs(modules: Iterable[Module], entry: Module) -> frozenset[ast.AST]:
+    """Definitions that only the `__main__` blocks of modules other than the entry lead to."""
+    owners: dict[str, list[ast.AST]] = {}
+    uses: dict[ast.AST | None, set[str]] = {None: set()}
+    for module in modules:
+        is_script = module is not entry and any(is_main_guard(s) for s in module.tree.body)
+        for statement in module.tree.body:
+            if is_script and is_main_guard(statement):
+                continue
+            owner: ast.AST | None = None
+            if is_script and isinstance(statement, ast.FunctionDef | ast.ClassDef):
+                owner = statement
+                owners.setdefault(statement.name, []).append(statement)
+            uses.setdefault(owner, set()).update(_names(statement))
+    live: set[ast.AST] = set()
+    queue = list(uses[None])
+    while queue:
+        for owner in owners.get(queue.pop(), ()):
+            if owner not in live:
+                live.add(owner)
+                queue.extend(uses[owner])
+    return frozenset(node for nodes in owners.values() for node in nodes if node not in live)
+
+
+def _names(statement: ast.stmt) -> Iterator[str]:
+    """Every name that the statement might call something by, also in strings (`getattr`, `eval`)."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.alias):
+            yield node.name.rpartition(".")[2]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+            yield node.value
