@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 
 def main() -> None:
+    """Run the command line; whatever goes wrong inside is one line on stderr and exit code 4, never a traceback."""
     from migrator.cli import app
 
-    app()
+    try:
+        app(prog_name="mgmigrate")
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        if os.environ.get("MGMIGRATE_DEBUG"):
+            raise
+        from migrator.console import internal_error
+
+        sys.stderr.write(f"mgmigrate: {internal_error(error)}\n")
+        sys.exit(4)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The command line: the only place that prints.
+"""The command line.
 
 Heavy parts (libcst, the rules, torch) are imported inside the commands, so that `--help` answers at once.
 """
@@ -6,14 +6,17 @@ Heavy parts (libcst, the rules, torch) are imported inside the commands, so that
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 if TYPE_CHECKING:
     from codemods.base import Options
     from migrator.convert import Conversion
+    from migrator.source import SourceError
 
 app = typer.Typer(
     name="mgmigrate",
@@ -22,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 Target = Literal["ddp", "accelerate"]
+Format = Literal["text", "json"]
 
 
 def _version(value: bool) -> None:
@@ -38,52 +42,72 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Exit codes: 0 fine · 1 --check would change something, or verify says DIFFERENT · 2 usage · 3 a person must decide,
-    or not verifiable · 4 failure."""
+    """Move PyTorch training programs off nn.DataParallel, show why, and check that training is unchanged.
+
+    Exit codes: 0 fine · 1 --check would change something, or verify says DIFFERENT · 2 usage · 3 a person must decide, or
+    not verifiable · 4 failure.
+    """
 
 
 def _fail(message: str, code: int = 4) -> NoReturn:
-    typer.echo(f"mgmigrate: {message}", err=True)
+    from migrator.console import tell
+
+    tell(f"mgmigrate: {message}\n")
     raise typer.Exit(code)
 
 
-def _entries(paths: list[Path]) -> tuple[list[Path], bool]:
-    """Entry files behind the paths that the user gave; the flag says that a folder was among them."""
-    from migrator.scan import find_entries
+def _rule_ids(incomplete: str) -> list[tuple[str, str]]:
+    """Shell completion of rule ids."""
+    from codemods import load_rules
 
-    entries: list[Path] = []
-    folder = False
+    return [(rule.id, rule.summary) for rule in load_rules() if rule.id.startswith(incomplete.upper())]
+
+
+# -------------------------------------------------------------------- convert
+def _entries(paths: Sequence[Path]) -> list[tuple[Path, Path]]:
+    """Entry files behind the paths that the user gave, each with the folder that it was found in or lies in."""
+    from migrator.scan import find_entries, python_files
+
+    entries: dict[Path, tuple[Path, Path]] = {}
     for path in paths:
         if path.is_dir():
-            folder = True
             found = find_entries(path)
-            if not found and not any(path.rglob("*.py")):
+            if not found and next(python_files(path), None) is None:
                 _fail(f"{path}: holds no Python files")
-            entries += found
+            for entry in found:
+                entries.setdefault(entry.resolve(), (entry, path))
+        elif path.is_symlink() and not path.exists():
+            _fail(f"{path}: is a broken symbolic link")
         elif not path.exists():
             _fail(f"{path}: no such file or folder")
         else:
-            entries.append(path)
-    return list(dict.fromkeys(entries)), folder
+            entries.setdefault(path.resolve(), (path, path.parent))
+    return list(entries.values())
 
 
-def _convert_all(entries: list[Path], options: Options, in_tree: bool) -> tuple[list[Conversion], int]:
+def _convert_all(
+    entries: Sequence[tuple[Path, Path]], options: Options, dash: bool
+) -> tuple[list[Conversion], list[Path], list[SourceError]]:
+    """Convert each program; what cannot be read is an error of its own and stops no other."""
+    from migrator.console import internal_error
     from migrator.convert import convert_program
     from migrator.source import SourceError, decode_source
 
     done: list[Conversion] = []
-    code = 0
-    for entry in entries:
+    bases: list[Path] = []
+    errors: list[SourceError] = []
+    for entry, base in entries:
         try:
-            if str(entry) == "-":
-                source = decode_source("stdin.py", sys.stdin.buffer.read())
-                done.append(convert_program(Path("stdin.py"), options, source))
-            else:
-                done.append(convert_program(entry, options))
+            source = decode_source(str(entry), sys.stdin.buffer.read()) if dash else None
+            done.append(convert_program(entry, options, source))
+            bases.append(base)
         except SourceError as error:
-            typer.echo(f"mgmigrate: {error}", err=True)
-            code = max(code, 3 if in_tree else 4)
-    return done, max([code, *(c.exit_code for c in done)])
+            errors.append(error)
+        except Exception as error:
+            if len(entries) == 1:
+                raise
+            errors.append(SourceError(str(entry), internal_error(error)))
+    return done, bases, errors
 
 
 @app.command()
@@ -99,9 +123,14 @@ def convert(
     check: Annotated[
         bool, typer.Option("--check", help="Only say whether something would change (exit code 1).")
     ] = False,
-    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Form of the report.")] = "text",
-    select: Annotated[list[str] | None, typer.Option("--select", help="Only these rules (id or prefix).")] = None,
-    ignore: Annotated[list[str] | None, typer.Option("--ignore", help="Not these rules (id or prefix).")] = None,
+    output_format: Annotated[Format, typer.Option("--format", help="Form of the report.")] = "text",
+    select: Annotated[
+        list[str] | None,
+        typer.Option("--select", help="Only these rules (id or prefix).", autocompletion=_rule_ids),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option("--ignore", help="Not these rules (id or prefix).", autocompletion=_rule_ids)
+    ] = None,
     unsafe: Annotated[
         bool, typer.Option("--unsafe", help="Also take fixes that change a hyper-parameter or a metric.")
     ] = False,
@@ -114,124 +143,216 @@ def convert(
 ) -> None:
     """Convert programs, show the diff on stdout and what a person must know on stderr.  Runs none of the user's code."""
     from codemods.base import Options
-    from migrator.report import diff_text, summary, to_json
 
     if to == "accelerate":
         _fail("--to accelerate is not built yet; --to ddp is", 2)
+    dash = "-" in map(str, paths)
+    if dash and (len(paths) > 1 or write or output is not None):
+        _fail("- (standard input) stands alone, and is only shown: give a file for --write and --output", 2)
+    if check and (write or output is not None):
+        _fail("--check changes nothing: leave out --write and --output", 2)
+    if write and output is not None:
+        _fail("--write changes the files in place, --output leaves them alone: give one of them", 2)
     options = Options(
-        target=to, sampling=sampling, unsafe=unsafe, select=tuple(_split(select)), ignore=tuple(_split(ignore))
+        target=to, sampling=sampling, unsafe=unsafe, select=_known_rules(select), ignore=_known_rules(ignore)
     )
-    dash = [str(p) for p in paths] == ["-"]
-    entries, in_tree = (paths, False) if dash else _entries(paths)
-    conversions, code = _convert_all(entries, options, in_tree)
-    if output_format == "json":
-        typer.echo(to_json(conversions), nl=False)
-    else:
-        for conversion in conversions:
-            _print_diff(diff_text(conversion))
-            typer.echo(summary(conversion), err=True, nl=False)
+    entries = [(Path("stdin.py"), Path())] if dash else _entries(paths)
+    conversions, bases, errors = _convert_all(entries, options, dash)
+    in_tree = not dash and any(path.is_dir() for path in paths)
+    _show(conversions, errors, output_format, in_tree)
     if write or output is not None:
-        _write(conversions, options, output, allow_dirty)
-    if check and any(c.changes for c in conversions):
-        code = max(code, 1)
-    raise typer.Exit(code)
+        if errors and not in_tree:
+            _fail("nothing was written")
+        _write(conversions, bases, options, output, allow_dirty)
+    codes = [c.exit_code for c in conversions] + [3 if in_tree else 4 for _ in errors]
+    codes += [1 for c in conversions if check and c.changes]
+    raise typer.Exit(max(codes, default=0))
 
 
-def _split(values: list[str] | None) -> list[str]:
-    return [part.strip() for value in values or [] for part in value.split(",") if part.strip()]
+def _known_rules(values: list[str] | None) -> tuple[str, ...]:
+    """Rule ids and prefixes; one that fits no rule is a mistake worth hearing of."""
+    from codemods import load_rules
+
+    wanted = [part.strip().upper() for value in values or [] for part in value.split(",") if part.strip()]
+    for prefix in wanted:
+        if not any(rule.id.startswith(prefix) for rule in load_rules()):
+            _fail(f"no rule has the id or prefix {prefix}; `mgmigrate rules` lists them", 2)
+    return tuple(wanted)
 
 
-def _print_diff(text: str) -> None:
-    if not sys.stdout.isatty():
-        sys.stdout.write(text)
+def _show(
+    conversions: Sequence[Conversion], errors: Sequence[SourceError], output_format: Format, in_tree: bool
+) -> None:
+    from migrator.console import has_colours, put, tell
+    from migrator.report import diff_bytes, diff_coloured, headline, summary, to_json
+
+    if output_format == "json":
+        put(to_json(conversions, errors))
         return
-    from rich.console import Console
-    from rich.syntax import Syntax
-
-    Console().print(Syntax(text, "diff", background_color="default", word_wrap=False))
-
-
-def _write(conversions: list[Conversion], options: Options, output: Path | None, allow_dirty: bool) -> None:
-    from migrator.convert import convert_program
-    from migrator.write import WriteError, check_result, dirty_files, encoded, write_files
-
-    contents: dict[Path, bytes] = {}
+    for error in errors:
+        tell(f"mgmigrate: {error}\n")
+    several = len(conversions) + len(errors) > 1
+    if several:
+        tell(headline(conversions, len(errors)))
+    elif in_tree and not conversions and not errors:
+        tell("nothing to do: no program here uses DataParallel\n")
+    shown: set[tuple[str, str]] = set()
     for conversion in conversions:
-        try:
-            check_result(conversion)
-        except WriteError as error:
-            _fail(str(error))
         for change in conversion.changes:
-            target = Path(change.path)
-            if output is not None:
-                target = output / (
-                    target.name
-                    if target.is_absolute() and not _below(target)
-                    else target.relative_to(Path.cwd())
-                    if target.is_absolute()
-                    else _flat(target, conversion)
-                )
-            data = encoded(change)
-            if contents.get(target, data) != data:
-                _fail(f"{target}: two programs want it changed differently; convert them one at a time")
-            contents[target] = data
-    if output is None and not allow_dirty:
-        dirty = dirty_files(list(contents))
-        if dirty:
-            _fail(f"{', '.join(dirty)}: has uncommitted changes; commit them, or give --allow-dirty")
+            if (change.path, change.after) not in shown:  # two programs may share a module
+                shown.add((change.path, change.after))
+                put(diff_coloured(change) if has_colours(sys.stdout) else diff_bytes(change))
+        tell(summary(conversion, several))
+
+
+def _write(
+    conversions: list[Conversion], bases: list[Path], options: Options, output: Path | None, allow_dirty: bool
+) -> None:
+    from migrator.write import WriteError, check_result, dirty_files, target_contents, write_files
+
     try:
+        for conversion in conversions:
+            check_result(conversion, options)
+        contents = target_contents(conversions, output, bases)
+        if output is None and not allow_dirty:
+            dirty = dirty_files(list(contents))
+            if dirty:
+                more = f" and {len(dirty) - 3} more" if len(dirty) > 3 else ""
+                what = f"{', '.join(dirty[:3])}{more}: not committed to git"
+                raise WriteError(f"{what}; commit, so that you can go back, or give --allow-dirty")
         write_files(contents)
     except WriteError as error:
-        _fail(str(error))
-    _ = (options, convert_program)
+        _fail(f"{error}; nothing was written")
 
 
-def _below(path: Path) -> bool:
-    return path.is_relative_to(Path.cwd())
-
-
-def _flat(target: Path, conversion: Conversion) -> Path:
-    """Below the output folder, paths are relative to the entry's folder."""
-    folder = Path(conversion.entry).parent
-    return target.relative_to(folder) if target.is_relative_to(folder) else target
-
-
+# -------------------------------------------------------------------- scan, rules, explain
 @app.command()
-def scan(path: Annotated[Path, typer.Argument(help="A file or a folder.")] = Path()) -> None:
+def scan(
+    path: Annotated[Path, typer.Argument(help="A file or a folder.")] = Path(),
+    output_format: Annotated[Format, typer.Option("--format", help="Form of the table.")] = "text",
+) -> None:
     """List the DataParallel programs in a tree, their role, and whether they convert cleanly."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from migrator.scan import scan_tree
+    from migrator.console import put, table
+    from migrator.scan import python_files, scan_tree
 
     if not path.exists():
-        _fail(f"{path}: no such file or folder")
-    table = Table("program", "role", "wraps", "way", "result", box=None)
+        _fail(f"{path}: {'is a broken symbolic link' if path.is_symlink() else 'no such file or folder'}")
+    if path.is_dir() and next(python_files(path), None) is None:
+        _fail(f"{path}: holds no Python files")
     rows = scan_tree(path)
-    for row in rows:
-        table.add_row(row.path, row.role, str(row.wraps), row.way, row.result)
-    Console().print(table if rows else "no program here uses DataParallel")
-    raise typer.Exit(3 if any(row.questions for row in rows) else 0)
+    if output_format == "json":
+        import json
+
+        put(json.dumps({"version": 1, "programs": [row.dump() for row in rows]}, indent=2, ensure_ascii=False) + "\n")
+    elif rows:
+        head = ("program", "role", "wraps", "way", "result")
+        put(table(head, [(row.path, row.role, str(row.wraps), row.way, row.result) for row in rows]))
+    else:
+        put("no program here uses DataParallel\n")
+    alone = not path.is_dir() and any(row.role == "unknown" for row in rows)
+    raise typer.Exit(4 if alone else 3 if any(row.questions for row in rows) else 0)
 
 
 @app.command()
 def rules() -> None:
     """List the rules."""
     from codemods import load_rules
+    from migrator.console import put
 
     for rule in load_rules():
-        typer.echo(f"{rule.id}  {rule.name:<20} {rule.applicability:<12} {rule.summary}")
+        put(f"{rule.id}  {rule.name:<20} {rule.applicability:<12} {rule.summary}\n")
 
 
 @app.command()
-def explain(rule_id: Annotated[str, typer.Argument(metavar="ID")]) -> None:
+def explain(rule_id: Annotated[str, typer.Argument(metavar="ID", autocompletion=_rule_ids)]) -> None:
     """Say what a rule is about and why."""
     from codemods import load_rules
+    from migrator.console import put
 
     for rule in load_rules():
         if rule.id == rule_id.upper():
-            typer.echo(f"{rule.id} {rule.name} ({rule.applicability})\n\n{rule.document.strip()}\n")
+            put(f"{rule.id} {rule.name} ({rule.applicability})\n\n{rule.document.strip()}\n")
             if rule.hazards:
-                typer.echo("Hazards: " + ", ".join(rule.hazards))
+                put("\nHazards: " + ", ".join(rule.hazards) + "\n")
             return
     _fail(f"there is no rule {rule_id}; `mgmigrate rules` lists them", 2)
+
+
+# -------------------------------------------------------------------- verify
+class _WithScriptArguments(TyperCommand):
+    """What stands behind `--` is the script's."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if "--" in args:
+            cut = args.index("--")
+            ctx.meta["script"] = args[cut + 1 :]
+            args = args[:cut]
+        return super().parse_args(ctx, args)
+
+
+@app.command(cls=_WithScriptArguments)
+def verify(
+    ctx: typer.Context,
+    before: Annotated[Path, typer.Argument(help="The original program, or its folder with --module.")],
+    after: Annotated[
+        Path | None,
+        typer.Argument(help="The converted program, or a folder with a converted copy; converted now when left out."),
+    ] = None,
+    to: Annotated[Target, typer.Option("--to", help="Form to convert to when AFTER is left out.")] = "ddp",
+    devices: Annotated[int, typer.Option(min=1, help="Simulated GPUs, and processes of the converted program.")] = 4,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Optimizer steps to compare; default: into the second epoch.")
+    ] = None,
+    float64: Annotated[bool, typer.Option("--float64", help="Run freely in float64, without resynchronising.")] = False,
+    fake_data: Annotated[
+        int | None, typer.Option(min=1, help="Replace torchvision's data sets by this many random samples.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds for each side's run.")] = 600.0,
+    keep: Annotated[Path | None, typer.Option(help="Keep copies, logs and records in this folder.")] = None,
+    module: Annotated[str | None, typer.Option(help="Run as python -m MODULE from the folder BEFORE.")] = None,
+    output_format: Annotated[Format, typer.Option("--format", help="Form of the verdict.")] = "text",
+    as_faithful: Annotated[
+        bool, typer.Option("--as-faithful", help="Convert without the policies that change training on purpose.")
+    ] = False,
+    prelude: Annotated[
+        Path | None, typer.Option(help="Python file to run before the program, in each process.")
+    ] = None,
+) -> None:
+    """Check that a converted program trains as the original does.  EXECUTES both programs, in copies of their folder.
+
+    Script arguments come behind --: mgmigrate verify train.py -- --epochs 1
+    """
+    from migrator.check_program import CheckError, Wanted, check_program
+    from migrator.console import put, step_progress, tell
+
+    if to == "accelerate":
+        _fail("--to accelerate is not built yet; --to ddp is", 2)
+    for path in (before, after, prelude):
+        if path is not None and not path.exists():
+            _fail(f"{path}: no such file or folder")
+    if before.is_dir() and module is None:
+        _fail(f"{before}: is a folder; give the program's file, or --module", 2)
+    wanted = Wanted(
+        before=before,
+        after=after,
+        arguments=tuple(ctx.meta.get("script", ())),
+        devices=devices,
+        steps=steps,
+        float64=float64,
+        fake_data=fake_data,
+        timeout=timeout,
+        keep=keep,
+        module=module,
+        prelude=prelude,
+        as_faithful=as_faithful,
+    )
+    sides = [("before", "original"), ("after", f"converted, {devices} processes")]
+    try:
+        with step_progress(sides) as progress:
+            checked = check_program(wanted, progress)
+    except CheckError as error:
+        _fail(str(error))
+    put(checked.json if output_format == "json" else checked.text)
+    if checked.questions and output_format == "text":
+        tell(checked.questions)
+    raise typer.Exit(checked.exit_code)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,10 +60,19 @@ class Conversion:
         return 3 if self.questions else 0
 
 
-def convert_program(entry: Path, options: Options, source: Source | None = None) -> Conversion:
-    """Convert the program behind an entry file; raises `SourceError` when the entry cannot be read or parsed."""
-    project = load_project(entry, source)
-    program = Program(project)
+def convert_program(
+    entry: Path, options: Options, source: Source | None = None, overlay: Mapping[Path, Source] | None = None
+) -> Conversion:
+    """Convert the program behind an entry file; raises `SourceError` when the entry cannot be read or parsed.
+
+    `overlay` holds files, by absolute path, that are to be taken instead of what the disk holds.
+    """
+    return convert_project(entry, Program(load_project(entry, source, overlay)), options)
+
+
+def convert_project(entry: Path, program: Program, options: Options) -> Conversion:
+    """The same for a program that is loaded and linked already."""
+    project = program.project
     shown = project.entry.path
     problems = tuple(_problem(error) for error in project.problems)
     if not program.wraps:

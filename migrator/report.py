@@ -7,18 +7,24 @@ In: a `Conversion`.  Out: text.  Nothing is printed here.  The diff is what `git
 from __future__ import annotations
 
 import difflib
+import io
 import json
+import os
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from codemods import load_rules
 from codemods.base import Diagnostic
 from migrator.convert import Conversion, FileChange
+from migrator.source import SourceError
 
 SCHEMA_VERSION = 1
+_COLOURS = {"file": "1", "+": "32", "-": "31"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,7 @@ class Hunk:
         return f"@@ -{_range(self.old_start, self.old_lines)} +{_range(self.new_start, self.new_lines)} @@ {told}"
 
 
+@lru_cache(maxsize=1)
 def rule_names() -> dict[str, str]:
     return {rule.id: rule.name for rule in load_rules()}
 
@@ -52,8 +59,9 @@ def _range(start: int, length: int) -> str:
 
 def hunks(change: FileChange, context: int = 3) -> Iterator[Hunk]:
     """The hunks of a change with the rules behind them."""
-    old = _lines(change.before or "")
-    new = _lines(change.after)
+    mark = "\ufeff" if change.source is not None and change.source.bom else ""
+    old, old_numbers = _lines(mark + change.before if change.before else "")
+    new, new_numbers = _lines(mark + change.after if change.after else "")
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for group in matcher.get_grouped_opcodes(context):
         lines: list[str] = []
@@ -63,9 +71,9 @@ def hunks(change: FileChange, context: int = 3) -> Iterator[Hunk]:
                 lines += [" " + line for line in old[i1:i2]]
                 continue
             lines += ["-" + line for line in old[i1:i2]] + ["+" + line for line in new[j1:j2]]
-            for number in range(i1 + 1, i2 + 1):
+            for number in range(old_numbers[i1], old_numbers[i2]):
                 labels |= dict.fromkeys(sorted(change.labels_before.get(number, ())))
-            for number in range(j1 + 1, j2 + 1):
+            for number in range(new_numbers[j1], new_numbers[j2]):
                 labels |= dict.fromkeys(sorted(change.labels_after.get(number, ())))
         yield Hunk(
             group[0][1] + 1,
@@ -77,64 +85,120 @@ def hunks(change: FileChange, context: int = 3) -> Iterator[Hunk]:
         )
 
 
-def _lines(text: str) -> list[str]:
-    import io
+def _lines(text: str) -> tuple[list[str], list[int]]:
+    """Lines as git counts them (by line feed), and for each the number that Python gives it (a bare return counts too)."""
+    lines = list(io.StringIO(text, newline="\n"))
+    numbers = [1]
+    for line in lines:
+        numbers.append(numbers[-1] + line.count("\n") + line.count("\r") - line.count("\r\n"))
+    if lines and not lines[-1].endswith(("\n", "\r")):
+        numbers[-1] += 1
+    return lines, numbers
 
-    return list(io.StringIO(text, newline=""))
+
+def diff_parts(change: FileChange, context: int = 3) -> Iterator[tuple[str, str]]:
+    """The diff of a file, line by line, with what each line is: file, hunk, +, - or a space."""
+    path = _diff_path(change.path)
+    old, new = _quoted(f"a/{path}"), _quoted(f"b/{path}")
+    yield "file", f"diff --git {old} {new}\n"
+    if change.before is None:
+        yield "file", "new file mode 100644\n"
+    yield "file", f"--- {_ended(old) if change.before is not None else '/dev/null'}\n"
+    yield "file", f"+++ {_ended(new)}\n"
+    for hunk in hunks(change, context):
+        yield "hunk", hunk.header.rstrip() + "\n"
+        for line in hunk.lines:
+            yield line[0], line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
 
 
 def diff_text(conversion: Conversion, context: int = 3) -> str:
     """The whole diff of a conversion."""
+    return "".join(text for change in conversion.changes for _, text in diff_parts(change, context))
+
+
+def diff_bytes(change: FileChange, context: int = 3) -> bytes:
+    """The diff of a file as `git apply` wants it: content in the file's own encoding."""
+    own = change.source.encoding if change.source is not None else "utf-8"
+    parts = diff_parts(change, context)
+    return b"".join(
+        text.encode("utf-8" if kind in ("file", "hunk") else own, "backslashreplace") for kind, text in parts
+    )
+
+
+def diff_coloured(change: FileChange, context: int = 3) -> str:
+    """The diff of a file for a terminal."""
     parts = []
-    for change in conversion.changes:
-        path = _diff_path(change.path)
-        parts.append(f"diff --git a/{path} b/{path}\n")
-        if change.before is None:
-            parts.append("new file mode 100644\n--- /dev/null\n")
-        else:
-            parts.append(f"--- a/{path}\n")
-        parts.append(f"+++ b/{path}\n")
-        for hunk in hunks(change, context):
-            parts.append(hunk.header.rstrip() + "\n")
-            for line in hunk.lines:
-                parts.append(line if line.endswith(("\n", "\r")) else line + "\n\\ No newline at end of file\n")
+    for kind, text in diff_parts(change, context):
+        body = text.rstrip("\r\n")
+        if kind == "hunk":
+            place, _, told = body.partition(" @@")
+            body = f"\033[36m{place} @@\033[0;33m{told}\033[0m"
+        elif kind in _COLOURS:
+            body = f"\033[{_COLOURS[kind]}m{body}\033[0m"
+        parts.append(body + "\n")
     return "".join(parts)
 
 
 def _diff_path(path: str) -> str:
-    """A path as git writes it: relative, with forward slashes."""
-    pure = Path(path)
-    if pure.is_absolute():
-        try:
-            pure = pure.relative_to(Path.cwd())
-        except ValueError:
-            pure = Path(*pure.parts[1:])
-    return pure.as_posix()
+    """A path as git writes it: relative to the current folder where it lies below it, with forward slashes."""
+    relative = os.path.relpath(path)
+    if relative.startswith(".."):
+        relative = os.path.abspath(path).lstrip("/\\")
+    return Path(relative).as_posix()
 
 
-def summary(conversion: Conversion) -> str:
+def _quoted(name: str) -> str:
+    """A name as git quotes it."""
+    if not re.search(r'["\\\x00-\x1f\x7f]', name):
+        return name
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda m: f"\\{ord(m[0]):03o}", escaped) + '"'
+
+
+def _ended(name: str) -> str:
+    """A name with white space in it ends with a tab, so that readers know where it ends."""
+    return f"{name}\t" if " " in name and not name.startswith('"') else name
+
+
+def summary(conversion: Conversion, named: bool = False) -> str:
     """What a person must look at, then what was converted, then how to start it."""
     questions = [d for d in conversion.diagnostics if d.level == "question"]
     notes = [d for d in conversion.diagnostics if d.level == "note"]
     fixes = [d for d in conversion.diagnostics if d.level == "fix"]
     names = rule_names()
-    lines: list[str] = []
-    if questions:
-        lines.append(f"{_count(len(questions), 'place')} for you to decide:")
-        lines += [_row(d, names) for d in questions]
+    lines: list[str] = [f"== {conversion.entry}"] if named else []
+    lines += question_rows(conversion).splitlines()
     if fixes:
-        files = sum(1 for c in conversion.changes)
         counts = Counter(d.rule for d in fixes)
-        lines.append(f"converted {_count(len(fixes), 'place')} in {_count(files, 'file')}:")
+        lines.append(f"converted {_count(len(fixes), 'place')} in {_count(len(conversion.changes), 'file')}:")
         lines += [f"  {rule} {names.get(rule, '')} ×{count}" for rule, count in sorted(counts.items())]
     if conversion.way and fixes:
         lines.append(f"how the batch is shared: {conversion.way} — {conversion.reason}")
     if notes:
-        lines.append("worth knowing:" if fixes or questions else "")
+        lines += ["worth knowing:"] if fixes or questions else []
         lines += [_row(d, names) for d in notes]
     if conversion.launch and conversion.changes:
         lines += ["start it with:", f"  {conversion.launch}"]
-    return "\n".join(line for line in lines if line) + "\n"
+    return "\n".join(lines) + "\n"
+
+
+def question_rows(conversion: Conversion) -> str:
+    """What a person must decide; empty when there is nothing."""
+    questions = [d for d in conversion.diagnostics if d.level == "question"]
+    if not questions:
+        return ""
+    rows = [_row(d, rule_names()) for d in questions]
+    return "\n".join([f"{_count(len(questions), 'place')} for you to decide:", *rows]) + "\n"
+
+
+def headline(conversions: Sequence[Conversion], failed: int) -> str:
+    """One line for several programs."""
+    ask = sum(1 for c in conversions if c.questions)
+    plain = sum(1 for c in conversions if c.changes and not c.questions)
+    nothing = sum(1 for c in conversions if not c.changes and not c.questions)
+    parts = [(plain, "converted"), (ask, "with something for you to decide"), (nothing, "with nothing to do")]
+    told = [f"{count} {what}" for count, what in [*parts, (failed, "not readable")] if count]
+    return f"{_count(len(conversions) + failed, 'program')}: {', '.join(told)}\n"
 
 
 def _count(number: int, noun: str) -> str:
@@ -148,9 +212,13 @@ def _row(diagnostic: Diagnostic, names: dict[str, str]) -> str:
     )
 
 
-def to_json(conversions: list[Conversion]) -> str:
+def to_json(conversions: Sequence[Conversion], errors: Sequence[SourceError] = ()) -> str:
     """The documented JSON form (docs/json.md)."""
-    document = {"version": SCHEMA_VERSION, "programs": [_program(c) for c in conversions]}
+    document = {
+        "version": SCHEMA_VERSION,
+        "programs": [_program(c) for c in conversions],
+        "errors": [{"path": e.path, "line": e.line, "column": e.column, "message": e.message} for e in errors],
+    }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -185,7 +253,9 @@ def _program(conversion: Conversion) -> dict[str, Any]:
                 "hunks": [
                     {
                         "old_start": h.old_start,
+                        "old_lines": h.old_lines,
                         "new_start": h.new_start,
+                        "new_lines": h.new_lines,
                         "lines": list(h.lines),
                         "rules": [{"id": r, "reason": why} for r, why in h.labels],
                     }

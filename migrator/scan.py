@@ -1,7 +1,7 @@
 """Find the DataParallel programs in a tree.
 
-In: a folder.  Out: its entry files (`find_entries`) or one row per program (`scan_tree`).  A substring test comes before any
-parse, so that a tree costs what its hits cost.
+In: a folder.  Out: its entry files (`find_entries`) or one row per program (`scan_tree`).  Text tests come before any parse:
+first for DataParallel itself, then for the imports that lead to it, so that a tree costs what its hits cost.
 """
 
 from __future__ import annotations
@@ -9,12 +9,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-_SKIPPED = {".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", "site-packages", ".tox", "build", "dist"}
-_HIT = re.compile(rb"\bDataParallel\s*\(|\bdata_parallel\s*\(|DataParallel\b")
-_ENTRY = re.compile(rb"^if\s+.*__name__", re.MULTILINE)
+if TYPE_CHECKING:
+    from migrator.facts.program import Program
+
+_SKIPPED = {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", "site-packages", ".tox"}
+_SKIPPED |= {".mypy_cache", ".ruff_cache", ".pytest_cache", ".eggs"}
+_HIT = re.compile(rb"\bDataParallel\b|\bdata_parallel\b")
+_MAIN = re.compile(rb"^if\s+.*__name__", re.MULTILINE)
+_IMPORT = re.compile(rb"^[ \t]*(?:from|import)\b.*", re.MULTILINE)
+_NAME = re.compile(rb"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +35,13 @@ class ScanRow:
     result: str
     questions: int
 
+    def dump(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
 
 def python_files(folder: Path) -> Iterator[Path]:
-    """All Python files below a folder, in a stable order; broken links and caches are passed over."""
+    """All Python files below a folder, in a stable order; caches, environments and links to folders are passed over."""
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(f for f in folders if f not in _SKIPPED)
         for name in sorted(files):
@@ -40,68 +51,86 @@ def python_files(folder: Path) -> Iterator[Path]:
 
 def find_entries(folder: Path) -> list[Path]:
     """Entry files of programs that reach a DataParallel call."""
-    hits = False
-    candidates: list[Path] = []
-    for path in python_files(folder):
-        try:
-            data = path.read_bytes()
-        except OSError:
-            continue
-        hit = bool(_HIT.search(data))
-        hits = hits or hit
-        if hit or _ENTRY.search(data):
-            candidates.append(path)
-    if not hits:
-        return []
-    from migrator.facts.program import Program
-    from migrator.project import load_project
-    from migrator.source import SourceError
-
-    entries = []
-    for path in candidates:
-        try:
-            program = Program(load_project(path))
-        except SourceError:
-            if _HIT.search(path.read_bytes()):
-                entries.append(path)
-            continue
-        if program.entry.kind != "library" and program.wraps:
-            entries.append(path)
-    return entries
+    return [path for path, _ in _find(folder)]
 
 
 def scan_tree(path: Path) -> list[ScanRow]:
-    """One row per program."""
-    from codemods.base import Options
-    from migrator.convert import convert_program
+    """One row per program; a file that is given itself has a row in any case."""
+    if path.is_dir():
+        return [_row(entry, program) for entry, program in _find(path)]
+    return [_row(path, _program(path))]
+
+
+def _find(folder: Path) -> list[tuple[Path, Program | str]]:
+    """Entries with their program, or with the reason why a file that names DataParallel cannot be read."""
+    texts: dict[Path, bytes] = {}
+    for path in python_files(folder):
+        try:
+            texts[path] = path.read_bytes()
+        except OSError:
+            continue
+    hits = {path for path, data in texts.items() if b"arallel" in data and _HIT.search(data)}
+    found: list[tuple[Path, Program | str]] = []
+    for path in sorted(_reaching(texts, hits)):
+        if path not in hits and not _MAIN.search(texts[path]):
+            continue
+        program = _program(path)
+        if isinstance(program, str):
+            if path in hits:
+                found.append((path, program))
+        elif program.entry.kind != "library" and program.wraps:
+            found.append((path, program))
+    return found
+
+
+def _reaching(texts: dict[Path, bytes], hits: set[Path]) -> set[Path]:
+    """The hits and the files that import them, over any number of steps, as far as names tell."""
+    reached = set(hits)
+    if not hits:
+        return reached
+    imports: dict[bytes, list[Path]] = {}
+    for path, data in texts.items():
+        names = {name for line in _IMPORT.findall(data) for name in _NAME.findall(line)}
+        for name in names:
+            imports.setdefault(name, []).append(path)
+    queue = list(hits)
+    while queue:
+        path = queue.pop()
+        name = path.parent.name if path.name == "__init__.py" else path.stem
+        for importer in imports.get(name.encode(), ()):
+            if importer not in reached:
+                reached.add(importer)
+                queue.append(importer)
+    return reached
+
+
+def _program(path: Path) -> Program | str:
+    """The linked program behind an entry, or what is wrong with it."""
     from migrator.facts.program import Program
     from migrator.project import load_project
     from migrator.source import SourceError
 
-    rows = []
-    for entry in find_entries(path) if path.is_dir() else [path]:
-        try:
-            program = Program(load_project(entry))
-            conversion = convert_program(entry, Options())
-        except SourceError as error:
-            rows.append(ScanRow(str(entry), "unknown", 0, "", str(error), 1))
-            continue
-        questions = len(conversion.questions)
-        result = (
-            "nothing to do"
-            if conversion.outcome == "nothing"
-            else "converts"
-            if not questions
-            else f"{questions} to decide"
-        )
-        rows.append(
-            ScanRow(
-                str(entry),
-                "training" if program.trains else "evaluation",
-                len(program.wraps),
-                conversion.way,
-                result,
-                questions,
-            )
-        )
-    return rows
+    try:
+        return Program(load_project(path))
+    except SourceError as error:
+        return f"{error.message} (line {error.line})" if error.line else error.message
+
+
+def _row(entry: Path, program: Program | str) -> ScanRow:
+    from codemods.base import Options
+    from migrator.console import internal_error
+    from migrator.convert import convert_project
+    from migrator.source import SourceError
+
+    if isinstance(program, str):
+        return ScanRow(str(entry), "unknown", 0, "", program, 1)
+    try:
+        conversion = convert_project(entry, program, Options())
+    except SourceError as error:
+        return ScanRow(str(entry), "unknown", 0, "", str(error), 1)
+    except Exception as error:
+        return ScanRow(str(entry), "unknown", 0, "", internal_error(error), 1)
+    questions = len(conversion.questions)
+    result = f"{questions} to decide" if questions else "converts" if conversion.changes else "nothing to do"
+    role = "training" if program.trains else "evaluation"
+    return ScanRow(str(entry), role, len(program.wraps), conversion.way, result, questions)
