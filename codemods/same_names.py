@@ -8,11 +8,13 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
+from migrator.facts.alone import run_by_one
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
+    alone = run_by_one(context.program)
     for clock in context.program.clocks:
-        if clock.into == "log":
+        if clock.into == "log" or any(place.contains(clock.at) for place in alone):
             continue
         if clock.into == "condition":
             yield RULE.question(

@@ -2,30 +2,38 @@
 
 All processes run the program; statements that only write (checkpoints, pictures, tables, copies, removals) are run by
 rank 0 alone.  A statement takes no guard when it also draws random numbers, runs the model or sets a name that is read
-later: those are reported.
+later: those are reported.  Where others may read the result, they wait for it, but only at a place to which all processes
+come: a test for a file may have another outcome in a process that gets there later.
 """
 
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.edits import Edit, Guard, InsertAfter
-from migrator.facts.once import once_groups
+from migrator.edits import Edit, Guard, InsertAfter, InsertBefore
+from migrator.facts.once import OnceGroup, once_groups
+from migrator.facts.syntax import Span
+from migrator.facts.uniform import missing_file_test, waits_for_all
 
 _KINDS = frozenset({"write", "remove", "shell", "open", "download"})
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
     groups, unguarded = once_groups(context.program, _KINDS)
+    first_there: set[Span] = set()
     for group in groups:
-        first = group.statements[0]
-        test, imports = context.is_rank_zero(first)
-        edits: list[Edit] = [*imports, Guard(first, group.statements, test)]
-        reason = "only one process writes"
-        if any(effect.kind in ("remove", "shell", "download") for effect in group.effects):
-            dist, _ = context.dist(first)
-            edits.append(InsertAfter(group.statements[-1], f"{dist}.barrier()\n"))
-            reason = "only one process does this, and none goes on before it is done"
-        yield RULE.converted(first, reason, *edits)
+        prepares = _prepares(context, group)
+        if prepares is None:
+            yield _guarded(context, group)
+        elif prepares not in first_there:
+            first_there.add(prepares)
+            dist, imports = context.dist(prepares)
+            yield RULE.converted(
+                prepares,
+                "one process prepares the files, and the others find them there",
+                *imports,
+                InsertBefore(prepares, f"if {dist}.get_rank() != 0:\n    {dist}.barrier()\n"),
+                InsertAfter(prepares, f"if {dist}.get_rank() == 0:\n    {dist}.barrier()\n"),
+            )
     for one in unguarded:
         if one.effect.kind == "open":
             continue  # an open file is a sink: see MG503
@@ -35,6 +43,29 @@ def check(context: Context) -> Iterator[Diagnostic]:
         yield RULE.question(
             one.effect.at, f"every process would run this {one.effect.name}: {one.reason}. Let rank 0 do it alone"
         )
+
+
+def _guarded(context: Context, group: OnceGroup) -> Diagnostic:
+    first = group.statements[0]
+    test, imports = context.is_rank_zero(first)
+    edits: list[Edit] = [*imports, Guard(first, group.statements, test)]
+    reason = "only one process writes"
+    if _others_read(group) and waits_for_all(context.program, first):
+        dist, _ = context.dist(first)
+        edits.append(InsertAfter(group.statements[-1], f"{dist}.barrier()\n"))
+        reason = "only one process does this, and none goes on before it is done"
+    return RULE.converted(first, reason, *edits)
+
+
+def _others_read(group: OnceGroup) -> bool:
+    return any(effect.kind in ("remove", "shell", "download") for effect in group.effects)
+
+
+def _prepares(context: Context, group: OnceGroup) -> Span | None:
+    """The `if` around the group that asks whether files are missing, when all processes come to it."""
+    if not _others_read(group) or waits_for_all(context.program, group.statements[0]):
+        return None
+    return missing_file_test(context.program, group.statements[0])
 
 
 RULE = Rule("MG501", "write-once", check, __doc__ or "", hazards=("H94",))

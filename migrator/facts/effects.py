@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from migrator.facts.model import Clock, Effect
-from migrator.facts.syntax import Module, argument, dotted
+from migrator.facts.syntax import Module, Scope, argument, dotted
 
 # name → (kind, position of the path, keyword of the path)
 _CALLS: dict[str, tuple[str, int, str]] = {
@@ -72,6 +73,18 @@ _CLOCK = re.compile(
     r"^(time\.(time|strftime|asctime|ctime|localtime|time_ns)|datetime\.(datetime\.)?(now|today|utcnow)|datetime\.date\.today"
     r"|os\.getpid|uuid\.uuid[14]|os\.urandom|secrets\.\w+|tempfile\.\w+|socket\.gethostname)$"
 )
+# Calls in which a value is only shown, and calls that make a name of it.
+_SHOWN = re.compile(
+    r"(^|\.)(print|pprint|write|log|info|debug|warn|warning|error|append|cprint|sleep|total_seconds|add_scalar)$"
+)
+_NAMED = re.compile(
+    r"(^|\.)(join|Path|open|makedirs|mkdir|mkdirs|SummaryWriter|FileHandler|save|savefig|imwrite|basicConfig|exists|isdir|touch)$"
+)
+_PATHLIKE = re.compile(
+    r"dir|path|name|file|folder|(^|_)(id|exp|run|version|suffix|prefix|stamp|tag)(_|$)", re.IGNORECASE
+)
+_RANDOM = ("torch.rand", "torch.normal", "torch.bernoulli", "numpy.random.", "random.")
+_CUDA = re.compile(r"^torch\.(cuda\.(?!is_available|device_count|amp\b)|set_default_tensor_type|set_default_device)")
 _SEED = re.compile(r"(^|\.)(manual_seed(_all)?|seed|set_seed|fix_seed|RandomState|default_rng|seed_everything)$")
 
 
@@ -114,41 +127,122 @@ def classify(module: Module, call: ast.Call, name: str) -> Effect | None:
     )
 
 
+def acts_alone(module: Module, call: ast.Call, name: str) -> bool:
+    """True for a call that seeds, draws random numbers, uses a GPU, or has an effect that one process must have alone."""
+    if name.startswith(_RANDOM) or _CUDA.match(name) or _SEED.search(name):
+        return True
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
+        return True
+    effect = classify(module, call, name)
+    if effect is not None and effect.kind not in ("folder", "path_mkdir"):
+        return True
+    seen = clock(module, call, name)
+    return seen is not None and seen.into != "log"
+
+
 def clock(module: Module, call: ast.Call, name: str) -> Clock | None:
     """A call whose value differs between processes, with what the value flows into."""
     if not _CLOCK.match(name):
         return None
-    top: ast.AST = call
-    into = ""
-    for ancestor in module.ancestors(call):
-        if isinstance(ancestor, ast.stmt):
-            if isinstance(ancestor, ast.If | ast.While):
-                into = into or "condition"
-            break
-        if isinstance(ancestor, ast.Call) and ancestor is not call:
-            called = module.qualified(ancestor.func) or (
-                ancestor.func.attr if isinstance(ancestor.func, ast.Attribute) else ""
-            )
-            if _SEED.search(called):
-                into = "seed"
-        top = ancestor
-    statement = module.statement(call)
-    if not into:
-        text = module.segment(statement)
-        if name in ("time.time", "time.time_ns"):
-            # Stop watches are by far the commonest use; they only reach the log.
-            into = (
-                "name"
-                if re.search(r"(dir|path|name|file|folder|log_?id|run_?id|exp)\w*\s*=|strftime|makedirs|mkdir", text)
-                and "-" not in module.segment(top).replace("'-'", "")
-                else "log"
-            )
-        elif isinstance(statement, ast.Expr) and re.match(r"(print|.*\blog(ger|ging)?\.)", text):
-            into = "log"
-        else:
-            into = "name"
     outer = _formatted(module, call)
-    return Clock(module.span(outer), module.span(statement), module.segment(outer), into)
+    measured = outer is call and name in ("time.time", "time.time_ns")  # by far the commonest use is a stop watch
+    into = _Flow(module, measured).into(outer)
+    return Clock(module.span(outer), module.span(module.statement(call)), module.segment(outer), into)
+
+
+class _Flow:
+    """Follows a value of the clock through names and attributes of one module to what it decides."""
+
+    def __init__(self, module: Module, measured: bool):
+        self.module, self.measured = module, measured
+        self._seen: set[str] = set()
+
+    def into(self, node: ast.AST) -> str:
+        """The gravest use: seed before condition before name; `log` when the value is only shown or measured."""
+        found = set(self._uses(node, False))
+        if self.module.segment(node).endswith("gethostname()"):
+            found.discard("condition")  # paths by machine are meant to differ between machines
+        return next((use for use in ("seed", "condition", "name") if use in found), "log")
+
+    def _uses(self, node: ast.AST, duration: bool) -> Iterator[str]:
+        module = self.module
+        child: ast.AST = node
+        for ancestor in module.ancestors(node):
+            if isinstance(ancestor, ast.stmt):
+                yield from self._in_statement(ancestor, child, duration)
+                return
+            if isinstance(ancestor, ast.BinOp) and isinstance(ancestor.op, ast.Sub):
+                duration = True
+            elif isinstance(ancestor, ast.Call) and child is not ancestor.func:
+                called = module.qualified(ancestor.func) or (
+                    ancestor.func.attr if isinstance(ancestor.func, ast.Attribute) else ""
+                )
+                if _SEED.search(called):
+                    yield "seed"
+                    return
+                if _SHOWN.search(called):
+                    return
+                if _NAMED.search(called) and not duration:
+                    yield "name"
+                    return
+            elif isinstance(ancestor, ast.keyword) and not duration and _PATHLIKE.search(ancestor.arg or ""):
+                yield "name"
+                return
+            child = ancestor
+
+    def _in_statement(self, statement: ast.stmt, child: ast.AST, duration: bool) -> Iterator[str]:
+        if isinstance(statement, ast.If | ast.While):
+            if child is statement.test and (isinstance(statement, ast.While) or _decides(statement)):
+                yield "condition"
+        elif isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            for target in targets:
+                yield from self._in_target(target, duration)
+        elif isinstance(statement, ast.For | ast.With | ast.Return | ast.Expr) and not duration and not self.measured:
+            yield "name"  # it leaves our sight
+
+    def _in_target(self, target: ast.expr, duration: bool) -> Iterator[str]:
+        text = dotted(target)
+        if text is None:
+            if isinstance(target, ast.Subscript) and not duration and _PATHLIKE.search(self.module.segment(target)):
+                yield "name"
+            elif isinstance(target, ast.Tuple | ast.List):
+                for element in target.elts:
+                    yield from self._in_target(element, duration)
+            return
+        if text in self._seen:
+            return
+        self._seen.add(text)
+        scope = self.module.scope_of.get(target)
+        used = False
+        for node in self.module.nodes:
+            if (
+                isinstance(node, ast.Name | ast.Attribute)
+                and isinstance(node.ctx, ast.Load)
+                and dotted(node) == text
+                and ("." in text or self._same_scope(node, text, scope))
+            ):
+                used = True
+                yield from self._uses(node, duration)
+        if isinstance(target, ast.Attribute) and not used and not duration and _PATHLIKE.search(target.attr):
+            yield "name"  # another module may read it
+
+    def _same_scope(self, node: ast.AST, name: str, scope: Scope | None) -> bool:
+        found = self.module.lookup(name, self.module.scope_of.get(node, self.module.scope))
+        return found is not None and (found[0] is scope or scope is None or name in scope.globals)
+
+
+def _decides(statement: ast.If) -> bool:
+    """True when a branch of the `if` leaves a loop or function, or runs something of the training."""
+    for part in [*statement.body, *statement.orelse]:
+        for node in ast.walk(part):
+            if isinstance(node, ast.Break | ast.Continue | ast.Return | ast.Raise):
+                return True
+            if isinstance(node, ast.Call) and re.search(
+                r"(^|[._])(step|backward|train|fit|eval|evaluate|validate|val|test)\w*$", dotted(node.func) or ""
+            ):
+                return True
+    return False
 
 
 def _formatted(module: Module, call: ast.Call) -> ast.AST:

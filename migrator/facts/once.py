@@ -126,7 +126,9 @@ class _Finder:
             parent = module.parents.get(current)
             if isinstance(parent, ast.If) and (_is_main(parent) or current in parent.orelse or parent.orelse):
                 break
-            if not isinstance(parent, ast.With | ast.If | ast.For):
+            if not isinstance(parent, ast.With | ast.If | ast.For) and not (
+                isinstance(parent, ast.Try) and current in parent.body
+            ):
                 break
             current = parent
         if best is not None:
@@ -153,6 +155,9 @@ class _Finder:
         if isinstance(statement, ast.For) and not statement.orelse:
             why = self._impure(module, statement.iter)
             return why or next((w for s in statement.body if (w := self._why_not(module, s, handles))), "")
+        if isinstance(statement, ast.Try):
+            parts = [*statement.body, *(s for h in statement.handlers for s in h.body), *statement.orelse]
+            return next((w for s in [*parts, *statement.finalbody] if (w := self._why_not(module, s, handles))), "")
         if isinstance(statement, ast.Pass):
             return ""
         if isinstance(statement, ast.Assign):
@@ -186,7 +191,22 @@ class _Finder:
             callee = self.program.resolver.callee(module, node)
             if callee is not None and self._runs_model(callee[0], callee[1], 0):
                 return "it calls a function that runs the wrapped model"
+            if callee is not None and self._meets(callee[1], 0):
+                return "it calls a function in which the processes wait for each other"
         return ""
+
+    def _meets(self, function: ast.AST, depth: int) -> bool:
+        """True when a function of the project makes all processes agree on a name, or wait for a removal."""
+        owner = next((m for m, n in self.program.resolver.definitions.values() if n is function), None)
+        if owner is None or isinstance(function, ast.ClassDef) or depth > 4:
+            return False
+        place = owner.span(function)
+        together = [c.at for c in self.program.clocks if c.into in ("name", "seed")]
+        together += [e.at for e in self.program.effects if e.kind in ("remove", "shell", "download", "prompt")]
+        if any(place.contains(at) for at in together):
+            return True
+        callees = [self.program.resolver.callee(owner, n) for n in ast.walk(function) if isinstance(n, ast.Call)]
+        return any(c is not None and c[1] is not function and self._meets(c[1], depth + 1) for c in callees)
 
     def _runs_model(self, module: Module, function: ast.AST, depth: int) -> bool:
         if depth > 4 or isinstance(function, ast.ClassDef):

@@ -1,0 +1,142 @@
+"""Whether all processes get to a statement alike: nothing may wait there for processes that do not come.
+
+In: a `Program` and a statement.  Out: the reason why some process may pass it by (a test of the file system, of the rank or of
+the clock on the way to it, an exception that only one of them catches), or the empty text.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from migrator.facts.program import Program
+from migrator.facts.syntax import FunctionNode, Module, Span, dotted
+
+_FILES = re.compile(
+    r"(^|\.)(exists|lexists|isfile|isdir|islink|is_file|is_dir|listdir|scandir|walk|glob|iglob|rglob|iterdir|access|getsize"
+    r"|getmtime|stat|check_integrity|check_sha1|check_md5)$"
+)
+_RANK = re.compile(r"(?<![a-z])(rank|main_process|master|is_main|is_chief|primary)(?![a-z])", re.IGNORECASE)
+_LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+_DEPTH = 3
+
+
+def passed_by(program: Program, module: Module, statement: ast.stmt, depth: int = 0) -> str:
+    """Why a process may not get to the statement when others do."""
+    child: ast.AST = statement
+    for ancestor in module.ancestors(statement):
+        why = _on_the_way(program, module, ancestor, child)
+        if why:
+            return why
+        if isinstance(ancestor, FunctionNode):
+            if depth < _DEPTH:
+                for caller, call in program.resolver.call_sites(ancestor):
+                    why = passed_by(program, caller, caller.statement(call), depth + 1)
+                    if why:
+                        return why
+            return ""
+        child = ancestor
+    return ""
+
+
+def _on_the_way(program: Program, module: Module, ancestor: ast.AST, child: ast.AST) -> str:
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(ancestor, name, None)
+        if isinstance(block, list) and child in block:
+            for earlier in block[: block.index(child)]:
+                if isinstance(earlier, ast.If) and any(isinstance(n, _LEAVES) for n in ast.walk(earlier)):
+                    why = differs(program, module, earlier.test)
+                    if why:
+                        return why
+    if isinstance(ancestor, ast.If | ast.While | ast.IfExp) and child is not ancestor.test:
+        return differs(program, module, ancestor.test)
+    if isinstance(ancestor, ast.For) and child is not ancestor.iter:
+        return differs(program, module, ancestor.iter)
+    if isinstance(ancestor, ast.Try) and ancestor.handlers and child in ancestor.body:
+        return "a process that catches an exception alone would leave the others waiting"
+    if isinstance(ancestor, ast.ExceptHandler):
+        return "only a process that meets the exception gets here"
+    return ""
+
+
+def differs(program: Program, module: Module, expression: ast.AST, depth: int = 0) -> str:
+    """Why the expression may have another value in another process."""
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Call):
+            name = program.external(module, node) or dotted(node.func) or ""
+            if not name and isinstance(node.func, ast.Attribute):
+                name = node.func.attr
+            if _FILES.search(name):
+                return "whether it happens depends on files, which another process may just have changed"
+            if _RANK.search(name):
+                return "it happens on some ranks only"
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            if _RANK.search(node.id):
+                return "it happens on some ranks only"
+            if depth < _DEPTH:
+                found = module.lookup(node.id, module.scope_of.get(node, module.scope))
+                for binding in found[1] if found else ():
+                    if binding.kind in ("assign", "item") and binding.value is not None:
+                        why = differs(program, module, binding.value, depth + 1)
+                        if why:
+                            return why
+        elif isinstance(node, ast.Attribute) and _RANK.search(node.attr):
+            return "it happens on some ranks only"
+    return ""
+
+
+def waits_for_all(program: Program, statement: Span) -> bool:
+    """True when every process gets to the statement, so that it may wait there for the others."""
+    module = program.module_at(statement)
+    node = _statement_at(module, statement)
+    return node is not None and not passed_by(program, module, node)
+
+
+def missing_file_test(program: Program, statement: Span) -> Span | None:
+    """The outermost `if` around a statement that prepares missing files: rank 0 can go through it first.
+
+    It must be one to which all processes come, that they leave at its end, and in which they do nothing together.
+    """
+    module = program.module_at(statement)
+    node = _statement_at(module, statement)
+    if node is None:
+        return None
+    found: ast.If | None = None
+    child: ast.AST = node
+    for ancestor in module.ancestors(node):
+        if isinstance(ancestor, FunctionNode):
+            break
+        if isinstance(ancestor, ast.If) and child is not ancestor.test:
+            if _asks_for_missing(program, module, ancestor.test, child in ancestor.orelse):
+                found = ancestor
+        child = ancestor
+    if found is None or passed_by(program, module, found):
+        return None
+    inside = [n for part in (*found.body, *found.orelse) for n in ast.walk(part)]
+    if any(isinstance(n, _LEAVES) and not isinstance(n, ast.Raise) for n in inside):
+        return None
+    if any(isinstance(n, ast.Call) and program.is_wrapped(module, n.func) for n in inside):
+        return None
+    return module.span(found)
+
+
+def _asks_for_missing(program: Program, module: Module, test: ast.expr, orelse: bool) -> bool:
+    """`not os.path.exists(f)`, `f not in os.listdir(d)`; in the else branch the opposite."""
+    for node in ast.walk(test):
+        negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+        absent = isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.NotIn)
+        if (negated or absent) and not orelse and "files" in differs(program, module, node, _DEPTH):
+            return True
+    positive = not any(isinstance(n, ast.Not | ast.NotIn) for n in ast.walk(test))
+    return orelse and positive and "files" in differs(program, module, test, _DEPTH)
+
+
+def _statement_at(module: Module, span: Span) -> ast.stmt | None:
+    return next(
+        (
+            n
+            for n in module.nodes
+            if isinstance(n, ast.stmt) and n.lineno == span.line and module.span(n).start == span.start
+        ),
+        None,
+    )
