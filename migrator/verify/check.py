@@ -21,8 +21,7 @@ from .settings import AFTER, BEFORE, RunSettings, VerifyRequest
 from .verdict import Verdict
 from .workspace import Workspace, copy_project
 
-GRACE_LEAST = 15.0
-COLLECTIVE_LEAST = 20.0
+GRACE = 5.0  # seconds beyond a collective's time-out until a rank that does not answer is ended
 TOLERANCE, TOLERANCE_FLOAT64 = 1e-5, 1e-9
 ENVIRONMENT = {"GLOO_SOCKET_IFNAME": "lo", "PYTHONWARNINGS": "ignore", "MPLBACKEND": "Agg", "WANDB_MODE": "offline"}
 
@@ -77,7 +76,7 @@ def record_before(request: VerifyRequest, server: ForkServer | None = None) -> R
 
 
 def _verify(request: VerifyRequest, server: ForkServer, folder: Path) -> Verdict:
-    before, outcome, _ = _run_before(request, server, folder, request.steps or 0)
+    before, outcome, original = _run_before(request, server, folder, request.steps or 0)
     cpu = outcome.cpu
     problem = judge_before(before, outcome, request.devices)
     if problem is not None:
@@ -86,9 +85,13 @@ def _verify(request: VerifyRequest, server: ForkServer, folder: Path) -> Verdict
     slowest = max(
         (b["seconds"] - a["seconds"] for a, b in zip(before.steps, before.steps[1:], strict=False)), default=1.0
     )
-    ranks, outcome, _ = _run_after(request, server, folder, before, slowest)
+    ranks, outcome, converted = _run_after(request, server, folder, before, slowest)
     tolerance = request.tolerance or (TOLERANCE_FLOAT64 if request.float64 else TOLERANCE)
-    verdict = judge(before, ranks, outcome, len(before.steps), tolerance, request.devices, request.places)
+    written = original.written(), converted.written()
+    sampled = frozenset(path.suffix[1:] for path in folder.glob("sampled.after.*"))
+    verdict = judge(
+        before, ranks, outcome, len(before.steps), tolerance, request.devices, request.places, written, sampled
+    )
     return replace(verdict, cpu_before=cpu, cpu_after=outcome.cpu, memory=outcome.peak)
 
 
@@ -100,7 +103,7 @@ def _run_before(
     space = copy_project(places.root, folder / "work.before")
     settings = _settings(request, places, folder, space.folder, BEFORE, 0, 1, steps, request.timeout)
     watch = _watcher(request, BEFORE, settings.record_path, steps)
-    outcome = server.run([(settings, _environment(request))], request.timeout, GRACE_LEAST, watch)
+    outcome = server.run([(settings, _environment(request, folder))], request.timeout, GRACE, watch)
     return read(settings.record_path, BEFORE, 0), outcome, space
 
 
@@ -112,7 +115,7 @@ def _run_after(
     world = request.devices
     # One step more than a program that was over by itself: a converted program that goes on is seen.
     steps = len(before.steps) + (1 if before.early else 0)
-    patience = max(COLLECTIVE_LEAST, 20.0 * slowest)
+    patience = max(request.patience, 20.0 * slowest)
     processes = []
     for rank in range(world):
         entry = after_entry(request, places)
@@ -128,10 +131,10 @@ def _run_after(
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": 29500,  # never opened: the rendezvous is a file
         }
-        processes.append((settings, {**_environment(request), **{k: str(v) for k, v in ranked.items()}}))
+        processes.append((settings, {**_environment(request, folder), **{k: str(v) for k, v in ranked.items()}}))
     first = processes[0][0]
     watch = _watcher(request, AFTER, first.record_path, steps)
-    outcome = server.run(processes, request.timeout, max(GRACE_LEAST, patience + 10.0), watch)
+    outcome = server.run(processes, request.timeout, patience + GRACE, watch)
     return [read(s.record_path, AFTER, s.rank) for s, _ in processes], outcome, space
 
 
@@ -167,8 +170,9 @@ def _settings(
     )
 
 
-def _environment(request: VerifyRequest) -> dict[str, str]:
-    return {**ENVIRONMENT, **dict(request.environment)}
+def _environment(request: VerifyRequest, folder: Path) -> dict[str, str]:
+    own = {"TMPDIR": str(folder / "tmp"), "MPLCONFIGDIR": str(folder / "tmp")}
+    return {**ENVIRONMENT, **own, **dict(request.environment)}
 
 
 def _watcher(request: VerifyRequest, side: str, record: Path, wanted: int) -> Callable[[], None] | None:
@@ -254,8 +258,12 @@ def preload(request: VerifyRequest) -> tuple[str, ...]:
     """Large modules that the program names: imported once, before the forks."""
     wanted = ["numpy"]
     texts = list(_sources(request.before))
-    for name in ("torchvision", "transformers"):
-        if any(name in text for text in texts):
+    for word, name in (
+        ("torchvision", "torchvision"),
+        ("transformers", "transformers"),
+        ("tensorboard", "torch.utils.tensorboard"),
+    ):
+        if any(word in text for text in texts):
             wanted.append(name)
     return tuple(wanted)
 
@@ -268,7 +276,7 @@ def _scratch(request: VerifyRequest) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix="run-", dir=request.keep))
     else:
         folder = Path(tempfile.mkdtemp(prefix="mgmigrate-"))
-    for name in ("exchange", "states", "tmp"):
+    for name in ("states", "tmp"):
         (folder / name).mkdir()
     try:
         yield folder.resolve()

@@ -50,6 +50,13 @@ class Comparison:
 def compare(before: Record, ranks: Sequence[Record], tolerance: float) -> Comparison:
     """Compare all steps that every process took; stops at the first one that differs."""
     result = Comparison(tolerance, len(ranks))
+    if all(not r.wraps for r in ranks):
+        result.find(
+            "wrap",
+            "no model is wrapped in the converted program: every rank trains alone",
+            hint="DistributedDataParallel is missing, or sits behind a guard that is not met",
+        )
+        return result
     _compare_start(result, before, ranks)
     common = min([len(before.steps), *(len(r.steps) for r in ranks)])
     for k in range(common):
@@ -69,7 +76,7 @@ def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
         if cause in kinds:
             hidden.update(consequences)
     if "error" in kinds or "hang" in kinds:
-        hidden.add("steps")
+        hidden.update(("steps", "lockstep"))
     rank = {kind: i for i, kind in enumerate(KINDS)}
     return tuple(sorted((f for f in findings if f.kind not in hidden), key=lambda f: rank[f.kind]))
 
@@ -118,6 +125,7 @@ def _compare_step(result: Comparison, before: Record, ranks: Sequence[Record], k
     y = ys[0]
     same_optimizer = _compare_order(result, x, ys, k)
     _compare_rates(result, x, ys, k)
+    _compare_settings(result, x, y, k)
     counted = _compare_data(result, x, ys, k)
     loss = _compare_losses(result, x, ys, k)
     matched = match_parameters(before.names[k], ranks[0].names[k])
@@ -131,6 +139,7 @@ def _compare_step(result: Comparison, before: Record, ranks: Sequence[Record], k
         parameter = _compare_parameters(result, before, ranks[0], matched, k)
     apart = _compare_ranks(result, ys, ranks[0].names[k].names, k)
     buffer = _compare_buffers(result, x, y, k)
+    _compare_collectives(result, ys, k)
     _compare_scaler(result, x, y, k)
     _note_synchronisation(result, x, y)
     losses = [v for v in x["losses"] if v is not None]
@@ -184,6 +193,15 @@ def _compare_rates(result: Comparison, x: dict[str, Any], ys: Sequence[dict[str,
                 "rate", f"learning rate: before {a:.6g}, after {b:.6g} ({factor})", k, rate_hint(a, b, result.world, k)
             )
             return
+
+
+def _compare_settings(result: Comparison, x: dict[str, Any], y: dict[str, Any], k: int) -> None:
+    """Weight decay, momentum and the like: too small in one step to be seen in the parameters."""
+    for g, (a, b) in enumerate(zip(x["settings"], y["settings"], strict=False)):
+        for name in a:
+            if name in b and repr(a[name]) != repr(b[name]):
+                result.find("settings", f"the optimizer's {name} in group {g}: {a[name]} before, {b[name]} after", k)
+                return
 
 
 def rate_hint(a: float, b: float, world: int, k: int) -> str:
@@ -364,7 +382,7 @@ def loss_hint(ratio: float, world: int) -> str:
     if abs(ratio * world - 1) < 1e-3:
         return f"the loss is a sum over samples: each of {world} ranks has its share of it"
     if abs(ratio - world) < 1e-3 * world:
-        return "the loss is multiplied by the number of processes"
+        return f"the loss is multiplied by the number of processes, or a division by {world} was lost"
     if math.isfinite(ratio) and abs(ratio - round(ratio)) < 1e-4 and round(ratio) > 1:
         return f"a division by {round(ratio)} was lost (accumulation)"
     if math.isfinite(ratio) and ratio > 0 and abs(1 / ratio - round(1 / ratio)) < 1e-4:
@@ -526,6 +544,23 @@ def _compare_buffers(result: Comparison, x: dict[str, Any], y: dict[str, Any], k
             "statistics of other samples: another share per rank, or synchronised BatchNorm",
         )
     return worst
+
+
+def _compare_collectives(result: Comparison, ys: Sequence[dict[str, Any]], k: int) -> None:
+    """Ranks that make different collective calls wait for each other, sooner or later."""
+    own = ys[0]["collectives"]
+    for r, y in enumerate(ys[1:], 1):
+        if y["collectives"] != own:
+            at = next((i for i, (a, b) in enumerate(zip(own, y["collectives"], strict=False)) if a != b), None)
+            here = own[at] if at is not None else f"{len(own)} of them"
+            there = y["collectives"][at] if at is not None else f"{len(y['collectives'])}"
+            result.find(
+                "lockstep",
+                f"ranks make different collective calls before step {k}: {here} on rank 0, {there} on rank {r}",
+                k,
+                "some ranks call the wrapped model, or a collective, where others do not: on GPUs they wait for ever",
+            )
+            return
 
 
 def _compare_scaler(result: Comparison, x: dict[str, Any], y: dict[str, Any], k: int) -> None:

@@ -1,8 +1,8 @@
 """Equal random numbers in both worlds: seeds that depend on what is drawn, not on how many draws came before.
 
 In: the session.  Out: the three generators that programs use (torch, random, numpy) seeded by (place, step, sample,
-replica).  The rank's *own* state is not lost: before the first seed that is set from here, each rank's generators are
-compared with rank 0's (`Session.natural`), because ranks that draw alike, or unlike, are faults that pinned seeds would hide.
+replica).  The rank's *own* state is not lost: it is noted before the first seed that is set from here, and so is each seed of
+the program, because ranks that draw alike, or unlike, are faults that pinned seeds would hide (`judge` looks for them).
 """
 
 from __future__ import annotations
@@ -98,12 +98,11 @@ def changed(before: tuple[Any, Any, Any]) -> list[str]:
 
 
 def note_natural(session: Session) -> None:
-    """Compare this rank's own generators with rank 0's, once, before they are pinned for the first time."""
-    if session.natural or session.foreign:
+    """Note this rank's own generators, once, before they are pinned for the first time."""
+    if session.pinned or session.foreign:
         return
-    for name in GENERATORS:
-        session.natural[name] = session.agrees_with_rank0("natural " + name, digest(name))
-    session.record("natural", **session.natural)
+    session.pinned = True
+    session.record("natural", **{name: digest(name) for name in GENERATORS})
 
 
 def pin(session: Session, *parts: Any) -> None:
@@ -126,10 +125,7 @@ def _watch_seeding(session: Session) -> None:
             result = function(*arguments, **keywords)
             # Inside a wrapped call a generated class seeds each rank's chunk, and takes it back.
             if not session.foreign and session.depth == 0:
-                session.counters["seeded " + generator] += 1
-                if session.natural:
-                    session.natural[generator] = session.agrees_with_rank0("seed " + generator, repr(arguments))
-                    session.record("natural", **session.natural)
+                session.record("seed", generator=generator, value=repr(arguments)[:200])
             return result
 
         seed.__wrapped__ = function  # type: ignore[attr-defined]
@@ -147,12 +143,9 @@ class Stream:
     """A state of the three generators that lives beside the program's: samplers draw from it."""
 
     def __init__(self, session: Session, name: str, *parts: Any) -> None:
-        self.used: list[str] = []
+        self.used: list[str] = []  # generators that were drawn from
         with kept_states():
-            for generator in GENERATORS:
-                # A generator whose state differs between ranks in the program as it is, differs here too.
-                equal = session.natural.get(generator, True)
-                set_seed(generator, session.settings.seed, name, *parts, 0 if equal else session.settings.rank)
+            set_seeds(session.settings.seed, name, *parts)
             self._states = get_states()
 
     @contextlib.contextmanager

@@ -20,6 +20,7 @@ import signal
 import socket
 import struct
 import sys
+import tempfile
 import termios
 import time
 from dataclasses import dataclass, field
@@ -178,6 +179,7 @@ def _become(
         sys.stderr = _text(2)
         sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
         os.environ.update(environment)
+        tempfile.tempdir = environment.get("TMPDIR")  # the server may have asked for it already
     except BaseException:
         os._exit(1)
     runner.run(settings, status)

@@ -14,6 +14,7 @@ from typing import Any
 from .compare import Comparison, compare, ordered
 from .launcher import Outcome
 from .records import Record
+from .shown import compare_files, compare_shown
 from .verdict import Status, Verdict
 
 CONNECTION = ("connection closed", "connection reset", "broken pipe", "timed out waiting", "connectionreset", "gloo")
@@ -90,12 +91,17 @@ def judge(
     tolerance: float,
     devices: int,
     places: Mapping[str, str],
+    written: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    sampled: frozenset[str] = frozenset(),
 ) -> Verdict:
     """The verdict on the converted program."""
     result = compare(before, ranks, tolerance)
     traceback = _judge_ends(result, before, ranks, outcome, wanted)
     if not any(f.step is not None for f in result.findings) or not ranks[0].steps:
-        _judge_whole(result, before, ranks)
+        _judge_whole(result, before, ranks, sampled)
+        compare_shown(result, before, ranks)
+        if not any(f.kind in ("error", "hang", "steps") for f in result.findings):
+            compare_files(result, before, ranks, written)
     findings = tuple(replace(f, place=places.get(f.kind, "")) for f in ordered(result.findings))
     shared = Verdict(
         Status.DIFFERENT,
@@ -199,9 +205,8 @@ def _list(values: Sequence[object]) -> str:
 
 
 # ---------------------------------------------------------------- the whole run
-def _judge_whole(result: Comparison, before: Record, ranks: Sequence[Record]) -> None:
-    _judge_wraps(result, ranks)
-    _judge_randomness(result, ranks)
+def _judge_whole(result: Comparison, before: Record, ranks: Sequence[Record], sampled: frozenset[str]) -> None:
+    _judge_randomness(result, ranks, sampled)
     _judge_devices(result, ranks)
     census = before.census
     if any(what == "autocast" and on for what, on in census):
@@ -219,39 +224,57 @@ def _judge_whole(result: Comparison, before: Record, ranks: Sequence[Record]) ->
             result.note(text)
 
 
-def _judge_wraps(result: Comparison, ranks: Sequence[Record]) -> None:
-    if all(not r.wraps for r in ranks):
-        result.find(
-            "wrap",
-            "no model is wrapped in the converted program: every rank trains alone",
-            hint="DistributedDataParallel is missing, or sits behind a guard that is not met",
-        )
-
-
-def _judge_randomness(result: Comparison, ranks: Sequence[Record]) -> None:
+def _judge_randomness(result: Comparison, ranks: Sequence[Record], sampled: frozenset[str]) -> None:
     ends = [r.end or {} for r in ranks]
-    if any(e.get("counters", {}).get("unequal sampler") for e in ends):
+    unlike = _unlike_samplers(ranks)
+    if unlike:
         result.find(
             "random",
-            "the sampler's random numbers are not equal on all ranks: their shares overlap and leave samples out",
+            f"the random numbers of the sampler are not equal on all ranks ({unlike}): shares overlap and leave samples out",
             hint="give the sampler a generator with the same seed on all ranks",
         )
     if any(e.get("splitting") for e in ends):
         return
     drawn = {g for e in ends for g in e.get("drawn", {})}
     for generator, what in (("torch", "noise"), ("numpy", "noise")):
-        alike = [r.rank for r in ranks[1:] if r.natural.get(generator)]
+        alike = _alike(ranks, generator)
         if generator in drawn and alike:
             result.find(
                 "random",
                 f"ranks draw the same {what} for their samples (rank {_list(alike)} as rank 0, {generator})",
                 hint="seed the ranks differently: seed + rank",
             )
+    for generator in sorted(sampled):
+        # The generators of a worker are seeded from the process's torch generator.
+        source = "torch" if any(e.get("counters", {}).get("workers") for e in ends) else generator
+        alike = _alike(ranks, source)
+        if alike:
+            result.find(
+                "random",
+                f"ranks augment alike: the random numbers of rank {_list(alike)} for its samples are rank 0's ({generator})",
+                hint="seed the ranks differently: seed + rank",
+            )
+            break
     if "permutation" in drawn:
         result.note(
             "a permutation is drawn inside each rank's share of the batch (mixup, CutMix): the original permutes the"
             " whole batch; an inherent difference"
         )
+
+
+def _alike(ranks: Sequence[Record], generator: str) -> list[int]:
+    """Ranks whose own generator is in the state of rank 0's."""
+    own = ranks[0].generators.get(generator)
+    return [r.rank for r in ranks[1:] if own is not None and r.generators.get(generator) == own]
+
+
+def _unlike_samplers(ranks: Sequence[Record]) -> str:
+    """A sampler that drew from unequal states; empty if there is none."""
+    for what, sources in ranks[0].samplers.items():
+        for record in ranks[1:]:
+            if any(a != b for a, b in zip(sources, record.samplers.get(what, []), strict=False)):
+                return f"{what}, rank {record.rank} against rank 0"
+    return ""
 
 
 def _judge_devices(result: Comparison, ranks: Sequence[Record]) -> None:

@@ -48,10 +48,16 @@ def install(session: Session) -> None:
     _patch_items(session)
 
 
+def note_sampler(session: Session, what: str, value: str = "", uses: list[str] | None = None) -> None:
+    """A sampler is about to draw: from a generator of its own, or from those of the process."""
+    note_natural(session)
+    session.record("sampler", what=what, value=value, uses=uses or [])
+
+
 # ---------------------------------------------------------------- permutations and shares
-def permutation(session: Session, length: int, epoch: int, salt: int = 0) -> list[int]:
+def permutation(session: Session, length: int, epoch: int) -> list[int]:
     generator = torch._C.Generator()
-    generator.manual_seed(seed_number(session.settings.seed, "permutation", length, epoch, salt))
+    generator.manual_seed(seed_number(session.settings.seed, "permutation", length, epoch))
     return list(torch.randperm(length, generator=generator).tolist())
 
 
@@ -84,14 +90,11 @@ def _patch_random_sampler(session: Session) -> None:
         length = len(self.data_source)
         epoch = session.ordinal(f"random sampler {length}")
         if self.generator is None:
-            note_natural(session)
-            equal = session.natural["torch"]
+            note_sampler(session, f"RandomSampler {length}", uses=["torch"])
         else:
-            state = str(seed_number(self.generator.get_state().numpy().tobytes()))
-            equal = session.agrees_with_rank0("generator", state)
-        if not equal:
-            session.counters["unequal sampler"] += 1
-        order = permutation(session, length, epoch, 0 if equal else session.settings.rank)
+            state = seed_number(self.generator.get_state().numpy().tobytes())
+            note_sampler(session, f"RandomSampler {length}", value=f"generator {state}")
+        order = permutation(session, length, epoch)
         yield from order[: kept_length(session, length, getattr(self, "_verify_batch", None))]
 
     def count(self: Any) -> int:
@@ -122,10 +125,8 @@ def _patch_distributed_sampler(session: Session) -> None:
             seen = epochs.setdefault(length, [])
             if self.epoch not in seen:
                 seen.append(self.epoch)
-            equal = session.agrees_with_rank0("sampler seed", str(self.seed))
-            if not equal:
-                session.counters["unequal sampler"] += 1
-            order = permutation(session, length, seen.index(self.epoch), 0 if equal else session.settings.rank)
+            note_sampler(session, f"DistributedSampler {length}", value=f"seed {self.seed}")
+            order = permutation(session, length, seen.index(self.epoch))
             order = order[: kept_length(session, length, None)]
         else:
             order = list(range(length))
@@ -218,7 +219,9 @@ def _patch_loader(session: Session) -> None:
         self._verify_epoch = of.__dict__.setdefault("_verify_epochs", 0)
         of.__dict__["_verify_epochs"] += 1
         self._verify_queue = collections.deque()
+        session.counters["workers"] += int(of.num_workers > 0)
         self._verify_shuffles = _shuffles(of._index_sampler)
+        self._verify_name, self._verify_noted = f"sampler of a {name}", False
         self._verify_stream = Stream(session, "sampler", name, self._verify_epoch)
         if is_cut(of):
             self._sampler_iter = cut(self._sampler_iter, limit)
@@ -238,9 +241,9 @@ def _patch_loader(session: Session) -> None:
     def patched_index(self: Any) -> Any:
         with self._verify_stream.drawn_from():
             chosen = index(self)
-        if self._verify_stream.used:
-            unequal = [g for g in self._verify_stream.used if not session.natural.get(g, True)]
-            session.counters["unequal sampler"] += bool(unequal)
+        if self._verify_stream.used and not self._verify_noted:
+            self._verify_noted = True
+            note_sampler(session, self._verify_name, uses=self._verify_stream.used)
         self._verify_queue.append(_numbers(self._dataset, chosen))
         return _tagged(chosen, self._verify_epoch)
 

@@ -7,6 +7,7 @@ The program's arithmetic is not touched, apart from the seeds of a replica's for
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,6 +20,8 @@ from torch.optim import optimizer as optimizers
 from . import fingerprint
 from .determinism import kept_states, pin, set_seeds
 from .session import Call, Session
+
+COLLECTIVES_MOST = 2000  # of one step
 
 # Called after each recorded step, with the optimizer's number and its flat list of (name, parameter).
 AfterStep = Callable[[int, list[tuple[str, Any]]], None]
@@ -91,6 +94,7 @@ def install(session: Session, book: Book, after_step: AfterStep, first_call: Cal
     _patch_ddp(session, first_call)
     _patch_data_parallel(session, first_call)
     _patch_modules(session, first_call)
+    _patch_collectives(session)
 
 
 # ---------------------------------------------------------------- optimizer steps
@@ -125,6 +129,7 @@ def _patch_optimizers(session: Session, book: Book, after_step: AfterStep) -> No
             opt=book.number(optimizer),
             cls=type(optimizer).__name__,
             lr=[_number(group.get("lr", 0.0)) for group in optimizer.param_groups],
+            settings=[_settings(group) for group in optimizer.param_groups],
             losses=session.losses,
             calls=[call.dump() for call in session.calls],
             evals=[call.dump() for call in session.evaluations],
@@ -133,12 +138,13 @@ def _patch_optimizers(session: Session, book: Book, after_step: AfterStep) -> No
             param=[fingerprint.describe(p) for _, p in listed],
             buf={name: fingerprint.describe(b) for name, b in book.buffers().items() if b.is_floating_point()},
             sync=session.synchronised,
+            collectives=session.collectives,
             clip=session.clips,
             scale=session.scales,
             seconds=time.perf_counter() - session.start,
         )
         session.losses, session.calls, session.evaluations, session.read_samples = [], [], [], []
-        session.clips, session.scales, session.candidates = [], [], []
+        session.clips, session.scales, session.candidates, session.collectives = [], [], [], []
         session.synchronised = session.delivered = 0
         number = book.number(optimizer)
         session.step += 1
@@ -157,6 +163,18 @@ def _gradients(optimizer: Any) -> list[Any]:
 
 def _number(value: Any) -> float:
     return float(value)
+
+
+# What changes nothing in the arithmetic, or is the learning rate (which is compared on its own).
+_NO_SETTINGS = {"params", "lr", "foreach", "fused", "capturable", "differentiable", "initial_lr", "max_lr", "min_lr"}
+
+
+def _settings(group: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in group.items()
+        if name not in _NO_SETTINGS and isinstance(value, (bool, int, float, str, tuple, type(None)))
+    }
 
 
 def _settle(session: Session) -> None:
@@ -329,6 +347,35 @@ def _patch_ddp(session: Session, first_call: Callable[[], None]) -> None:
             return forward(self, *inputs, **keywords)
 
     wrapper.__init__, wrapper.forward = patched_init, patched_forward
+
+
+def _patch_collectives(session: Session) -> None:
+    """Which collective calls a rank makes, in order: all ranks have to make the same ones."""
+    import torch.distributed as dist
+
+    def noted(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def collective(*arguments: Any, **keywords: Any) -> Any:
+            if not session.foreign and len(session.collectives) < COLLECTIVES_MOST:
+                session.collectives.append(name)
+            return function(*arguments, **keywords)
+
+        return collective
+
+    for name in (
+        "all_reduce",
+        "broadcast",
+        "all_gather",
+        "all_gather_into_tensor",
+        "reduce",
+        "reduce_scatter",
+        "barrier",
+    ):
+        patched = noted(getattr(dist, name), name)
+        setattr(dist, name, patched)
+        setattr(dist.distributed_c10d, name, patched)
+    wrapper = torch.nn.parallel.DistributedDataParallel
+    wrapper._distributed_broadcast_coalesced = noted(wrapper._distributed_broadcast_coalesced, "broadcast of buffers")
 
 
 def add_wrap(session: Session, wrap: Any, kind: str, device_ids: list[Any]) -> None:

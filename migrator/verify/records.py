@@ -34,7 +34,11 @@ class Record:
     notes: list[str] = field(default_factory=list)
     printed: list[dict[str, Any]] = field(default_factory=list)
     scalars: list[dict[str, Any]] = field(default_factory=list)
-    natural: dict[str, bool] = field(default_factory=dict)
+    # generator -> where its state comes from at the end; and the same at each draw of a sampler
+    generators: dict[str, str] = field(default_factory=dict)
+    samplers: dict[str, list[str]] = field(default_factory=dict)
+    wrote: list[str] = field(default_factory=list)  # files opened for writing
+    saved: list[dict[str, Any]] = field(default_factory=list)  # torch.save: file and keys
     sharded: list[dict[str, Any]] = field(default_factory=list)
     init: dict[str, Any] | None = None
     started: dict[str, Any] | None = None
@@ -73,10 +77,16 @@ def _take(record: Record, event: dict[str, Any], current: dict[int, Names]) -> N
         current[event["opt"]] = Names(tuple(event["names"]), shapes, tuple(event["owned"]), tuple(event["trained"]))
     elif kind == "note":
         record.notes.append(event["text"])
+    elif kind == "wrote":
+        record.wrote.append(event["file"])
     elif kind == "natural":
-        # Once unlike rank 0's is enough: a later equal seed does not take back what was drawn before.
-        record.natural = {k: v for k, v in event.items() if k != "t"}
-    elif kind in ("wrap", "printed", "scalar", "sharded"):
+        record.generators.update({k: v for k, v in event.items() if k != "t"})
+    elif kind == "seed":
+        record.generators[event["generator"]] = "seed " + event["value"]
+    elif kind == "sampler":
+        source = event["value"] or ", ".join(f"{g} {record.generators.get(g, '')}" for g in event["uses"])
+        record.samplers.setdefault(event["what"], []).append(source)
+    elif kind in ("wrap", "printed", "scalar", "sharded", "saved"):
         getattr(record, {"wrap": "wraps", "scalar": "scalars"}.get(kind, kind)).append(event)
     elif kind in ("init", "started", "error", "end"):
         setattr(record, kind, event)

@@ -24,7 +24,7 @@ import torch._dynamo
 import torch.distributed
 import torch.utils.data
 
-from . import determinism, draws, fakedata, order, precision, record, resync, simcuda, simdist, simdp
+from . import determinism, draws, fakedata, order, outputs, precision, record, resync, simcuda, simdist, simdp
 from .session import Session
 from .settings import RunSettings
 
@@ -141,7 +141,7 @@ def finish(session: Session, *, early: bool, code: int) -> None:
         steps=session.step,
         census=[[what, index, count] for (what, index), count in sorted(census.items())],
         drawn=dict(session.drawn),
-        counters={k: v for k, v in session.counters.items() if not k.startswith("exchange")},
+        counters=dict(session.counters),
         splitting=session.splitting,
         evals=[call.dump() for call in [*session.evaluations, *session.candidates]],
         read=session.read_samples,
@@ -186,6 +186,7 @@ def execute(settings: RunSettings, session: Session) -> None:
     os.chdir(settings.cwd)
     if settings.prelude:
         exec(compile(settings.prelude, "<prelude>", "exec"), {"__name__": "__prelude__", "settings": settings})
+    outputs.install(session)
     determinism.start(session)
     if settings.module is not None:
         sys.argv = [settings.module, *settings.arguments]

@@ -30,8 +30,10 @@ def main() -> None:
     try:
         forks = importlib.import_module(PRIVATE_NAME + ".forks")
         for name in sys.argv[1:]:
-            if importlib.util.find_spec(name) is not None:
+            try:
                 importlib.import_module(name)
+            except ImportError:
+                continue  # the program's own import tells it, if it needs the module
     except Exception as error:  # reported to the parent, which ends the check with this reason
         os.write(
             answers, (json.dumps({"event": "failed", "error": f"{type(error).__name__}: {error}"}) + "\n").encode()

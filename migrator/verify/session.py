@@ -17,8 +17,6 @@ from typing import IO, Any
 from .settings import AFTER, RunSettings
 from .simcuda import Devices
 
-EXCHANGE_SECONDS = 10.0
-
 
 @dataclass(slots=True)
 class Call:
@@ -59,6 +57,7 @@ class Session:
     latest_batch: list[Any] | None = None
     latest_rows: int | None = None
     delivered: int = 0  # training batches since the last step
+    collectives: list[str] = field(default_factory=list)
     read_samples: list[Any] = field(default_factory=list)  # sample numbers of batches read without gradients
     # -- what was seen in the whole run
     wraps: list[Any] = field(default_factory=list)  # wrapper modules in order of creation
@@ -66,7 +65,7 @@ class Session:
     splitting: bool = False  # a class that splits the batch at the call was made
     second_epoch: bool = False
     drawn: Counter[str] = field(default_factory=Counter)  # random draws of batch shape outside the model
-    natural: dict[str, bool] = field(default_factory=dict)  # generator -> the rank's own state equals rank 0's
+    pinned: bool = False  # the generators were set from here at least once
     counters: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -92,21 +91,3 @@ class Session:
         """0, 1, 2, .. for each name."""
         self.counters[name] += 1
         return self.counters[name] - 1
-
-    def agrees_with_rank0(self, name: str, value: str) -> bool:
-        """Whether rank 0 had the same value at the same event.  Rank 0 leaves it in a file; the others wait for it."""
-        if not self.after or self.settings.world == 1:
-            return True
-        path = self.folder / "exchange" / f"{name}.{self.ordinal('exchange ' + name)}"
-        if self.settings.rank == 0:
-            scratch = path.with_suffix(path.suffix + ".new")
-            scratch.write_text(value)
-            scratch.replace(path)
-            return True
-        limit = time.monotonic() + EXCHANGE_SECONDS
-        while time.monotonic() < limit:
-            if path.exists():
-                return path.read_text() == value
-            time.sleep(0.004)
-        self.record("note", text=f"rank 0 did not reach the event {path.name} that rank {self.settings.rank} reached")
-        return True

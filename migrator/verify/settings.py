@@ -36,6 +36,7 @@ class VerifyRequest:
     float64: bool = False  # run freely in float64 instead of resynchronising in float32
     fake_data: int | None = None  # samples of each replaced torchvision data set
     timeout: float = 600.0  # seconds for each side's run
+    patience: float = 20.0  # seconds that a rank may wait for another one, at least
     keep: Path | None = None  # keep scratch folder, logs and records here
     cwd: Path | None = None  # where the program would be started; default: the current folder
     root: Path | None = None  # what is copied into the scratch folder; default: cwd

@@ -21,13 +21,12 @@ EXIT_CODES = {Status.EQUAL: 0, Status.DIFFERENT: 1, Status.NOT_VERIFIABLE: 3}
 
 # Causes first: what stands further up explains what stands below it.
 KINDS = (
-    "error",
-    "hang",
     "wrap",
     "random",
     "data",
     "order",
     "rate",
+    "settings",
     "start",
     "loss",
     "ranks",
@@ -35,6 +34,9 @@ KINDS = (
     "scaler",
     "parameter",
     "buffer",
+    "lockstep",
+    "error",
+    "hang",
     "steps",
     "device",
     "evaluation",

@@ -14,7 +14,7 @@ from migrator.verify import ForkServer, Verdict, VerifyRequest, verify
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[ForkServer]:
-    with ForkServer(preload=("numpy", "torchvision")) as server:
+    with ForkServer(preload=("numpy", "torchvision", "transformers")) as server:
         yield server
 
 
@@ -29,7 +29,7 @@ def check(server: ForkServer, tmp_path: Path) -> Callable[..., Verdict]:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(textwrap.dedent(text))
-        defaults: dict[str, Any] = {"devices": 2, "timeout": 120.0, "cwd": folder}
+        defaults: dict[str, Any] = {"devices": 2, "timeout": 120.0, "patience": 6.0, "cwd": folder}
         request = VerifyRequest(folder / "train.py", folder / "train_ddp.py", **{**defaults, **options})
         return verify(request, server)
 

@@ -56,15 +56,17 @@ class Net(nn.Module):
 
 def evaluate(net, loader):
     net.eval()
-    right = total = 0
+    right = total = error = 0
     with torch.no_grad():
         for x, y in loader:
-            right += (net(x.cuda()).argmax(1) == y.cuda()).sum().item()
+            output = net(x.cuda())
+            right += (output.argmax(1) == y.cuda()).sum().item()
+            error += nn.functional.cross_entropy(output, y.cuda(), reduction="sum").item()
             total += len(y)
     net.train()
-    counts = torch.tensor([right, total], device="cuda")
+    counts = torch.tensor([right, error, total], device="cuda")
     dist.all_reduce(counts)
-    return counts[0].item() / counts[1].item()
+    return counts[0].item() / counts[2].item(), counts[1].item() / counts[2].item()
 
 
 def main():
@@ -92,9 +94,9 @@ def main():
         schedule.step()
         for buffer in net.module.buffers():
             dist.broadcast(buffer, 0)
-        accuracy = evaluate(net.module, test)
+        accuracy, error = evaluate(net.module, test)
         if rank == 0:
-            print(f"epoch {epoch}: accuracy {accuracy:.4f}")
+            print(f"epoch {epoch}: accuracy {accuracy:.4f}, error {error:.4f}")
     dist.destroy_process_group()
 
 

@@ -54,13 +54,15 @@ class Net(nn.Module):
 
 def evaluate(net, loader):
     net.eval()
-    right = total = 0
+    right = total = error = 0
     with torch.no_grad():
         for x, y in loader:
-            right += (net(x.cuda()).argmax(1) == y.cuda()).sum().item()
+            output = net(x.cuda())
+            right += (output.argmax(1) == y.cuda()).sum().item()
+            error += nn.functional.cross_entropy(output, y.cuda(), reduction="sum").item()
             total += len(y)
     net.train()
-    return right / total
+    return right / total, error / total
 
 
 def main():
@@ -77,7 +79,8 @@ def main():
             loss.backward()
             optimizer.step()
         schedule.step()
-        print(f"epoch {epoch}: accuracy {evaluate(net, test):.4f}")
+        accuracy, error = evaluate(net, test)
+        print(f"epoch {epoch}: accuracy {accuracy:.4f}, error {error:.4f}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,236 @@
+"""What the runs showed, saved and evaluated, compared: numbers alone miss it.
+
+In: the records of both sides and the files that each wrote.  Out: findings and notes.  Printed numbers are paired by the
+template of their line and its occurrence; a number that follows a training loss is rank 0's share and only noted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .compare import Comparison
+from .matching import count_common
+from .records import Record
+
+NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])|\d+\.\d+(?:[eE][-+]?\d+)?")
+TIMING = re.compile(
+    r"(?:\btime|\beta\b|elapsed|speed|sec\b|seconds|\bms\b|it/s|samples/s|/s\b|\bfps\b|\bdata\b|\bhour|\bmin\b|\bmem|date|gpu)",
+    re.IGNORECASE,
+)
+UNIT = re.compile(
+    r"^\s*(?:s|ms|sec|secs|seconds|it/s|s/it|samples/s|imgs/s|min|h|mb|gb|mib|gib|MB|GB)\b", re.IGNORECASE
+)
+CLOCK = re.compile(r"\d+:\d\d(?::\d\d)?")
+TRAINING = re.compile(r"train", re.IGNORECASE)
+RUN_NAME = re.compile(r"\d+|[0-9a-f]{6,}")
+METRIC_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    text: str
+    value: float
+    label: str  # what stands before it on the line
+
+
+def numbers_in(line: str) -> tuple[str, list[Number]]:
+    """(template, numbers): the line with every number replaced, and the numbers that are no timings."""
+    line = CLOCK.sub("clock", line)
+    found: list[Number] = []
+    last = 0
+    for match in NUMBER.finditer(line):
+        label = line[last : match.start()][-40:]
+        last = match.end()
+        if TIMING.search(label) or UNIT.match(line[match.end() :]):
+            continue
+        found.append(Number(match.group(), float(match.group()), label))
+    return re.sub(r"\s+", " ", NUMBER.sub("#", line)).strip(), found
+
+
+def compare_shown(result: Comparison, before: Record, ranks: Sequence[Record]) -> None:
+    _compare_evaluation(result, before, ranks)
+    _compare_printed(result, before, ranks[0])
+    _compare_scalars(result, before, ranks[0])
+    _note_others(result, before, ranks)
+
+
+# ---------------------------------------------------------------- evaluation
+def _compare_evaluation(result: Comparison, before: Record, ranks: Sequence[Record]) -> None:
+    """Samples that were evaluated between two optimizer steps: all of them on every rank, or each on one."""
+    names: set[str] = set()
+    for k in range(len(before.steps) + 1):
+        theirs = _evaluated(before, k)
+        ours = [_evaluated(r, k) for r in ranks]
+        if not theirs or len({width for width, _ in theirs}) != 1:
+            continue
+        width = theirs[0][0]
+        rows = [v for _, v in theirs]
+        near = max(1e-5 * (sum(v * v for v in rows) / len(rows)) ** 0.5, 1e-12)
+        own = [[v for w, v in o if w == width] for o in ours]
+        together = [v for o in own for v in o]
+        if all(count_common(rows, o, near) == len(rows) == len(o) for o in own):
+            names.add("every rank evaluates everything (right, and not faster)")
+        elif count_common(rows, together, near) == len(rows) == len(together):
+            names.add(
+                "evaluation is shared out among the ranks"
+                if len([o for o in own if o]) > 1
+                else "one rank evaluates alone"
+            )
+        elif not together:
+            continue  # evaluated at another place, or through a method: the printed metrics decide
+        else:
+            seen = count_common(rows, together, near)
+            twice = len(together) - seen
+            text = f"evaluation before step {k}: {seen} of {len(rows)} samples are evaluated"
+            if twice > 0:
+                text += f", {twice} more often than once (by rank: {', '.join(str(len(o)) for o in own)})"
+            result.find(
+                "evaluation", text, hint="padding repeats samples (DistributedSampler), or shares are cut twice"
+            )
+            return
+    for name in sorted(names):
+        result.note(name)
+
+
+def _evaluated(record: Record, k: int) -> list[tuple[int, float]]:
+    source = record.steps[k] if k < len(record.steps) else (record.end or {})
+    return [
+        (chunk["width"], row)
+        for call in source.get("evals", [])
+        for chunk in call["chunks"]
+        for row in (chunk["rows"] if len(chunk["rows"]) == (chunk["n"] or 0) else [])
+    ]
+
+
+# ---------------------------------------------------------------- printed
+def _grouped(record: Record) -> dict[str, list[tuple[list[Number], dict[str, Any]]]]:
+    groups: dict[str, list[tuple[list[Number], dict[str, Any]]]] = defaultdict(list)
+    for event in record.printed:
+        template, numbers = numbers_in(event["line"])
+        if numbers:
+            groups[template].append((numbers, event))
+    return groups
+
+
+def _compare_printed(result: Comparison, before: Record, after: Record) -> None:
+    theirs, ours = _grouped(before), _grouped(after)
+    means = TrainingMeans(before)
+    for template, lines in theirs.items():
+        for (a, event), (b, _) in zip(lines, ours.get(template, []), strict=False):
+            for x, y in zip(a, b, strict=False):
+                if _near(x, y):
+                    continue
+                if means.explain(x) or TRAINING.search(x.label) or not event["evaluated"]:
+                    result.note(
+                        f"the line {event['line'].strip()[:80]!r} shows rank 0's share of the training numbers ({y.text})"
+                    )
+                    break
+                result.find(
+                    "metric",
+                    f"printed after evaluation: {x.label.strip()[-30:]} {x.text} before, {y.text} on rank 0"
+                    f" ({event['line'].strip()[:80]!r})",
+                    hint="a metric of rank 0's share only: sum it over the ranks, or let every rank evaluate everything",
+                )
+                return
+
+
+def _near(x: Number, y: Number) -> bool:
+    """Equal up to one unit of the last printed digit."""
+    digits = len(x.text.rpartition(".")[2]) if "." in x.text and "e" not in x.text.lower() else 0
+    unit = 1.01 * 10.0**-digits if "." in x.text else 0.0
+    return abs(x.value - y.value) <= max(unit, METRIC_TOLERANCE * abs(x.value) if "." in x.text else 0.0)
+
+
+class TrainingMeans:
+    """Whether a printed number is a training loss or a mean of the last ones."""
+
+    def __init__(self, record: Record) -> None:
+        self.values: list[float] = []
+        losses = [v for s in record.steps for v in s["losses"] if v is not None]
+        for end in range(1, len(losses) + 1):
+            total = 0.0
+            for count, value in enumerate(reversed(losses[:end]), 1):
+                total += value
+                self.values += [total / count, total]
+                if count > 64:
+                    break
+
+    def explain(self, number: Number) -> bool:
+        if "." not in number.text:
+            return False
+        digits = len(number.text.rpartition(".")[2]) if "e" not in number.text.lower() else 4
+        return digits >= 3 and any(abs(v - number.value) <= 0.51 * 10.0**-digits for v in self.values)
+
+
+def _compare_scalars(result: Comparison, before: Record, after: Record) -> None:
+    theirs: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    ours: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for source, groups in ((before, theirs), (after, ours)):
+        for event in source.scalars:
+            groups[event["tag"]].append(event)
+    for tag, events in theirs.items():
+        for a, b in zip(events, ours.get(tag, []), strict=False):
+            if abs(a["value"] - b["value"]) <= METRIC_TOLERANCE * max(abs(a["value"]), 1e-6):
+                continue
+            if TRAINING.search(tag) or not a["evaluated"]:
+                result.note(f"the logged scalar {tag!r} shows rank 0's share of the training numbers")
+                break
+            result.find(
+                "metric", f"logged after evaluation: {tag!r} is {a['value']:.6g} before, {b['value']:.6g} on rank 0"
+            )
+            return
+
+
+def _note_others(result: Comparison, before: Record, ranks: Sequence[Record]) -> None:
+    known = set(_grouped(before))
+    loud = [r.rank for r in ranks[1:] if any(template in known for template in _grouped(r))]
+    if loud and known:
+        result.note(f"rank {', '.join(map(str, loud))} prints the program's lines too")
+
+
+# ---------------------------------------------------------------- files
+def compare_files(
+    result: Comparison, before: Record, ranks: Sequence[Record], written: tuple[Sequence[str], Sequence[str]]
+) -> None:
+    """Same names, written by one rank, and the same keys in checkpoints."""
+    theirs, ours = ({template_name(n): n for n in names} for names in written)
+    missing = [n for t, n in theirs.items() if t not in ours]
+    extra = [n for t, n in ours.items() if t not in theirs]
+    if missing:
+        result.find("files", f"not written after the conversion: {', '.join(missing[:3])}")
+    if extra:
+        result.note(f"written only after the conversion: {', '.join(extra[:3])}")
+    writers: dict[str, set[int]] = defaultdict(set)
+    for record in ranks:
+        for name in record.wrote:
+            writers[name].add(record.rank)
+    several = [name for name, by in writers.items() if len(by) > 1]
+    if several:
+        by = ", ".join(map(str, sorted(writers[several[0]])))
+        result.find("files", f"{several[0]} is written by ranks {by}", hint="files belong to rank 0")
+    saved = {template_name(s["file"]): s for s in ranks[0].saved}
+    for event in before.saved:
+        other = saved.get(template_name(event["file"]))
+        if other is None:
+            continue
+        lost = sorted(set(event["keys"]) - set(other["keys"]))
+        new = sorted(set(other["keys"]) - set(event["keys"]))
+        if lost or new:
+            bare = {k.replace("module.", "") for k in event["keys"]} == {
+                k.replace("module.", "") for k in other["keys"]
+            }
+            text = f"keys of {event['file']} differ: {', '.join(lost[:2]) or 'none'} before, {', '.join(new[:2]) or 'none'} after"
+            if bare:
+                result.note(text + " (the wrapper's prefix)")
+            else:
+                result.find("files", text)
+            return
+
+
+def template_name(name: str) -> str:
+    """A file's name without the numbers that time, losses and process ids put into it."""
+    return RUN_NAME.sub("#", name)
