@@ -12,19 +12,31 @@ from typing import Literal
 
 from migrator.facts.model import Place
 from migrator.facts.program import Program
+from migrator.facts.training import Training, read_training
 
 Way = Literal["distributed", "batch", "call"]
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """The chosen way; `obstacles` are the places that spoke against a cheaper one."""
+    """The chosen way; `obstacles` are the places that spoke against a cheaper one; `training` what is known of the loop."""
 
     way: Way
     reason: str
+    training: Training | None = None
     obstacles: tuple[Place, ...] = ()
 
 
 def choose_sharing(program: Program, wanted: str = "auto") -> Sharing:
     """Choose the cheapest exact way for a program, or the one that the user asks for."""
-    return Sharing("call", "the batch is split where the model is called, exactly as DataParallel split it")
+    training = read_training(program)
+    obstacles = tuple(training.obstacles)
+    if wanted == "call":
+        return Sharing("call", "asked for: the batch is split where the model is called", None)
+    if not obstacles and training.loaders:
+        return Sharing("distributed", "each process loads its own share of every batch", training)
+    reason = "the batch is split where the model is called, exactly as DataParallel split it"
+    if obstacles:
+        first = obstacles[0]
+        reason += f" (not where it is loaded: {first.note}, {first.at.path}:{first.at.line})"
+    return Sharing("call", reason, None, obstacles)

@@ -164,6 +164,23 @@ class Module:
                 return block
         return [statement]
 
+    def emptied_by(self, span: Span) -> Span:
+        """The statement at a place, or the outermost `if` that would be left without statements if it went."""
+        found: ast.AST | None = next(
+            (n for n in self.nodes if isinstance(n, ast.stmt) and n.lineno == span.line and self.span(n) == span), None
+        )
+        while found is not None:
+            parent = self.parents.get(found)
+            if not isinstance(parent, ast.If) or parent.orelse or len(parent.body) != 1:
+                break
+            if any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for n in ast.walk(parent.test)):
+                break
+            outer = self.parents.get(parent)
+            if isinstance(outer, ast.If) and parent in outer.orelse:
+                break  # an `elif`
+            found = parent
+        return self.span(found) if found is not None else span
+
     def enclosing(self, node: ast.AST, *kinds: type[ast.AST]) -> ast.AST | None:
         """The nearest ancestor of one of the kinds, within the same function."""
         for ancestor in self.ancestors(node):

@@ -1,0 +1,605 @@
+"""Follow one batch through the body of a loop.
+
+In: a loop and the program.  Out: what the batch flows into (the model, the loss, figures) and obstacles, with their places, for
+whatever is not on the whitelist: moves, one forward, a plain mean, measurements.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Protocol
+
+from migrator.facts import losses
+from migrator.facts.program import Program
+from migrator.facts.resolve import Value
+from migrator.facts.syntax import Module, Span, dotted, names_in
+
+# Methods that keep one row per sample.
+_ROWWISE = frozenset(
+    [
+        "cuda",
+        "to",
+        "cpu",
+        "float",
+        "half",
+        "double",
+        "long",
+        "int",
+        "bool",
+        "byte",
+        "type",
+        "type_as",
+        "contiguous",
+        "detach",
+        "requires_grad_",
+        "view",
+        "reshape",
+        "squeeze",
+        "unsqueeze",
+        "permute",
+        "transpose",
+        "flatten",
+        "clone",
+        "numpy",
+        "pin_memory",
+        "data",
+        "items",
+        "values",
+        "div_",
+        "mul_",
+        "sub_",
+        "add_",
+        "div",
+        "mul",
+        "sub",
+        "add",
+        "clamp",
+        "argmax",
+    ]
+)
+_MOVES = frozenset(
+    [
+        "cuda",
+        "to",
+        "float",
+        "half",
+        "double",
+        "long",
+        "int",
+        "type",
+        "contiguous",
+        "detach",
+        "requires_grad_",
+        "clone",
+        "non_blocking",
+    ]
+)
+_METER_METHODS = frozenset(
+    [
+        "update",
+        "add",
+        "append",
+        "add_scalar",
+        "add_scalars",
+        "log",
+        "set_postfix",
+        "set_description",
+        "write",
+        "info",
+        "debug",
+        "print",
+    ]
+)
+_RANDOM = ("torch.rand", "torch.normal", "torch.bernoulli", "numpy.random.", "random.")
+
+
+class Obstacles(Protocol):
+    """Where a flow reports what it does not understand."""
+
+    program: Program
+
+    def obstacle(self, module: Module, node: ast.AST, note: str) -> None: ...
+
+
+class Flow:
+    """Follows one batch through the body of a loop.
+
+    Kinds of values: `rows` (one per sample), `loss` (a plain mean over the samples), `figure` (a measurement).
+    """
+
+    def __init__(self, reader: Obstacles, module: Module, loop: ast.For, evaluation: bool = False):
+        self.reader, self.module, self.loop, self.evaluation = reader, module, loop, evaluation
+        self.program = reader.program
+        self.kinds: dict[str, str] = {}
+        self.forwards = 0
+        self.moves = False
+        self.loss_text = ""
+        self.figures: dict[str, str] = {}
+        self.uncountable = ""
+        self.model_calls: list[Span] = []
+        self.model_names: set[str] = set()
+        function = module.enclosing_function(loop)
+        self.parameters = {a.arg for a in function.args.args} if isinstance(function, ast.FunctionDef) else set()
+        target = loop.target
+        if (
+            isinstance(loop.iter, ast.Call)
+            and dotted(loop.iter.func) == "enumerate"
+            and isinstance(target, ast.Tuple)
+            and len(target.elts) == 2
+        ) or (isinstance(target, ast.Tuple) and self._is_named_enumerate(loop.iter) and len(target.elts) == 2):
+            target = target.elts[1]
+        for name in names_in(target):
+            self.kinds[name] = "rows"
+
+    def _is_named_enumerate(self, node: ast.expr) -> bool:
+        if not isinstance(node, ast.Name | ast.Call):
+            return False
+        inner = node.args[0] if isinstance(node, ast.Call) and node.args else node
+        if isinstance(inner, ast.Call):
+            return dotted(inner.func) == "enumerate"
+        if isinstance(inner, ast.Name):
+            found = self.module.lookup(inner.id, self.module.scope_of.get(inner, self.module.scope))
+            return any(
+                isinstance(b.value, ast.Call) and dotted(b.value.func) in ("enumerate",)
+                for b in (found[1] if found else [])
+            )
+        return False
+
+    def stop(self, node: ast.AST, note: str) -> None:
+        self.reader.obstacle(self.module, node, note)
+
+    # ------------------------------------------------------------ statements
+    def read(self, body: list[ast.stmt]) -> None:
+        for statement in body:
+            self._statement(statement)
+
+    def _statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.Assign):
+            self._assign(node)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self._bind(node.target, self._kind(node.value), node)
+        elif isinstance(node, ast.AugAssign):
+            self._augment(node)
+        elif isinstance(node, ast.Expr):
+            self._expression_statement(node)
+        elif isinstance(node, ast.If | ast.While):
+            if self._kind(node.test) is not None:
+                self.stop(node, "what happens next depends on this process's own samples")
+            self._check_random(node.test)
+            self.read(node.body)
+            self.read(node.orelse)
+        elif isinstance(node, ast.With):
+            for item in node.items:
+                self._kind(item.context_expr)
+            self.read(node.body)
+        elif isinstance(node, ast.For):
+            kind = self._kind(node.iter)
+            if kind is not None:
+                for name in names_in(node.target):
+                    self.kinds[name] = "figure"
+            forwards = self.forwards
+            self.read(node.body)
+            if self.forwards > forwards:
+                self.stop(node, "the model is called several times in a step")
+        elif isinstance(
+            node,
+            ast.Break | ast.Continue | ast.Pass | ast.Global | ast.Import | ast.ImportFrom | ast.Assert | ast.Delete,
+        ):
+            return
+        elif isinstance(node, ast.Try):
+            self.stop(node, "an exception on one process would leave the others waiting")
+        elif isinstance(node, ast.Return | ast.Raise):
+            if node_value(node) is not None and self._kind(node_value(node)) is not None:
+                self.stop(node, "the loop is left with this process's own samples")
+        else:
+            self.stop(node, "this statement was not understood")
+
+    def _assign(self, node: ast.Assign) -> None:
+        self._check_random(node.value)
+        if (
+            len(node.targets) == 1
+            and isinstance(node.targets[0], ast.Tuple)
+            and isinstance(node.value, ast.Tuple)
+            and len(node.targets[0].elts) == len(node.value.elts)
+        ):
+            kinds = [self._kind(value) for value in node.value.elts]
+            for target, kind in zip(node.targets[0].elts, kinds, strict=True):
+                self._bind(target, kind, node)
+            return
+        kind = self._kind(node.value)
+        if kind == "loss" and isinstance(node.targets[0], ast.Name):
+            self.loss_text = self.module.segment(node.value)
+        for target in node.targets:
+            self._bind(target, kind, node)
+        if kind == "figure" and isinstance(node.targets[0], ast.Name) and node.targets[0].id in names_in(node.value):
+            self._count(node.targets[0].id, node.value)
+
+    def _bind(self, target: ast.AST, kind: str | None, node: ast.stmt) -> None:
+        if isinstance(target, ast.Name):
+            if kind is None:
+                self.kinds.pop(target.id, None)
+            else:
+                self.kinds[target.id] = kind
+        elif isinstance(target, ast.Tuple | ast.List):
+            for element in target.elts:
+                self._bind(element, kind, node)
+        elif isinstance(target, ast.Starred):
+            self._bind(target.value, kind, node)
+        elif kind is not None:
+            if kind == "figure" and isinstance(target, ast.Attribute) and self.evaluation:
+                self.uncountable = self.uncountable or "it keeps figures in attributes"
+            elif kind == "figure" and isinstance(target, ast.Attribute):
+                return
+            else:
+                self.stop(node, "what belongs to this batch is kept beyond it")
+                self.uncountable = self.uncountable or "it keeps what belongs to a batch"
+
+    def _augment(self, node: ast.AugAssign) -> None:
+        kind = self._kind(node.value)
+        if kind is None:
+            return
+        if isinstance(node.target, ast.Name) and self.kinds.get(node.target.id) in ("rows", "loss"):
+            if kind != self.kinds[node.target.id] or not isinstance(node.op, ast.Add | ast.Div | ast.Mult):
+                self.stop(node, "this changes a batch in a way that was not understood")
+            return
+        if (
+            isinstance(node.target, ast.Name)
+            and kind == "loss"
+            and self._starts_as_number(node.target.id)
+            and not self._used_after_loop(node.target.id)
+        ):
+            self.kinds[node.target.id] = "loss"
+            return
+        name = dotted(node.target)
+        if name is None or not isinstance(node.op, ast.Add):
+            self.stop(node, "figures are kept in a way that was not understood")
+            return
+        self._count(name, node.value)
+
+    def _starts_as_number(self, name: str) -> bool:
+        found = self.module.lookup(name, self.module.scope_of.get(self.loop, self.module.scope))
+        return found is not None and any(
+            isinstance(b.value, ast.Constant) and b.value.value in (0, 0.0) for b in found[1]
+        )
+
+    def _used_after_loop(self, name: str) -> bool:
+        end = self.module.span(self.loop).end
+        scope = self.module.scope_of.get(self.loop)
+        return any(
+            isinstance(n, ast.Name)
+            and n.id == name
+            and isinstance(n.ctx, ast.Load)
+            and self.module.scope_of.get(n) is scope
+            and self.module.span(n).start > end
+            for n in self.module.nodes
+        )
+
+    def _count(self, name: str, value: ast.expr) -> None:
+        """A counter: `sum` when counts are added, `mean` when means of batches are, else `other`."""
+        kind = "sum" if self._adds_up(value) else "mean" if self._is_loss_figure(value) else "other"
+        if self.figures.get(name, kind) != kind:
+            kind = "other"
+        self.figures[name] = kind
+        if kind != "sum":
+            self.uncountable = self.uncountable or f"what is added to {name} is not weighted by the number of samples"
+
+    def _adds_up(self, value: ast.expr) -> bool:
+        """True for sums and counts over samples, and for means multiplied by a number of samples."""
+        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+            return any(self._is_size(side) for side in (value.left, value.right))
+        if self._is_size(value):
+            return True
+        text = self.module.segment(value).replace(" ", "")
+        return ".sum()" in text and not re.search(r"\.mean\(|/", text)
+
+    def _is_loss_figure(self, value: ast.expr) -> bool:
+        """`loss.item()`, `float(loss)`, `loss.data`: the mean over one batch."""
+        inner: ast.AST = value
+        while True:
+            if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and not inner.args:
+                inner = inner.func.value
+            elif isinstance(inner, ast.Call) and dotted(inner.func) == "float" and len(inner.args) == 1:
+                inner = inner.args[0]
+            elif isinstance(inner, ast.Attribute) and inner.attr == "data":
+                inner = inner.value
+            elif (
+                isinstance(inner, ast.Subscript)
+                and isinstance(inner.value, ast.Attribute)
+                and inner.value.attr == "data"
+            ):
+                inner = inner.value.value
+            else:
+                return self._kind(inner) == "loss"
+
+    def _is_size(self, node: ast.expr) -> bool:
+        text = self.module.segment(node).replace(" ", "")
+        if isinstance(node, ast.Name):
+            return self.kinds.get(node.id) == "figure" and self._sized.get(node.id, False)
+        return text.endswith((".size(0)", ".shape[0]", ".size()[0]")) or (
+            isinstance(node, ast.Call)
+            and dotted(node.func) == "len"
+            and bool(node.args)
+            and self._kind(node.args[0]) == "rows"
+        )
+
+    @property
+    def _sized(self) -> dict[str, bool]:
+        sized: dict[str, bool] = {}
+        for node in ast.walk(self.loop):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                text = self.module.segment(node.value).replace(" ", "")
+                sized[node.targets[0].id] = text.endswith((".size(0)", ".shape[0]", ".size()[0]")) or (
+                    text.startswith("len(") and text.endswith(")")
+                )
+        return sized
+
+    def _expression_statement(self, node: ast.Expr) -> None:
+        value = node.value
+        self._check_random(value)
+        if not isinstance(value, ast.Call):
+            if self._kind(value) is not None:
+                return
+            return
+        kinds = [self._kind(a) for a in [*value.args, *(k.value for k in value.keywords)]]
+        method = value.func.attr if isinstance(value.func, ast.Attribute) else ""
+        receiver = self._kind(value.func.value) if isinstance(value.func, ast.Attribute) else None
+        if method == "backward":
+            if receiver is None and kinds and kinds[0] is not None:
+                receiver = kinds[0]  # scaler.scale(loss).backward(), optimizer.backward(loss)
+            if receiver != "loss":
+                self.stop(node, "the loss is not a plain mean over the samples that could be recognised")
+            return
+        if method == "step" and any(k is not None for k in kinds):
+            self.stop(node, "the step depends on this process's own samples")
+            return
+        if all(k is None for k in kinds) and receiver is None:
+            return
+        if method == "update" and isinstance(value.func, ast.Attribute) and receiver is None:
+            self._meter(value, kinds)
+            return
+        name = dotted(value.func) or ""
+        if name == "print" or method in _METER_METHODS - {"append", "add"}:
+            if self.evaluation and method not in ("update",) and name != "print":
+                return
+            return
+        if method in ("append", "extend", "add") and receiver is None:
+            if any(k in ("rows", "loss") for k in kinds) and not self.evaluation:
+                self.stop(node, "outputs are collected over batches")
+            self.uncountable = self.uncountable or "it collects outputs over batches"
+            return
+        if receiver in ("rows", "loss") and method.endswith("_") and all(k is None for k in kinds):
+            return
+        if name.rpartition(".")[2] in ("progress_bar",) or self._only_shows(name):
+            return
+        self.uncountable = self.uncountable or f"what {name or 'this call'} does with the batch was not recognised"
+        if not self.evaluation:
+            self.stop(node, "what this does with the batch was not understood")
+
+    @staticmethod
+    def _only_shows(name: str) -> bool:
+        return name.rpartition(".")[2] in (
+            "info",
+            "debug",
+            "write",
+            "set_postfix",
+            "set_description",
+            "log",
+            "show",
+            "display",
+        )
+
+    def _meter(self, call: ast.Call, kinds: list[str | None]) -> None:
+        assert isinstance(call.func, ast.Attribute)
+        name = dotted(call.func.value)
+        if name is None:
+            self.uncountable = self.uncountable or "a figure has no name"
+            return
+        weighted = len(call.args) >= 2 and self._is_size(call.args[1])
+        if not weighted and all(k is None for k in kinds):
+            return
+        if not weighted:
+            self.uncountable = self.uncountable or f"{name} is not weighted by the number of samples"
+        if not all(
+            self._is_average_meter(value) for value in self.program.resolver.values(self.module, call.func.value)
+        ):
+            self.uncountable = self.uncountable or f"{name} is not an average of sum and count"
+            self.figures[name] = "other"
+            return
+        self.figures[name] = "object"
+
+    def _is_average_meter(self, value: Value) -> bool:
+        from migrator.facts.resolve import Value
+
+        if (
+            not isinstance(value, Value)
+            or value.kind != "instance"
+            or not isinstance(value.node, ast.Call)
+            or value.module is None
+        ):
+            return False
+        found = self.program.resolver.definition(value.module.qualified(value.node.func), value.module)
+        if found is None or not isinstance(found[1], ast.ClassDef):
+            return False
+        written = {n.attr for n in ast.walk(found[1]) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+        return {"sum", "count", "avg"} <= written
+
+    # ------------------------------------------------------------ expressions
+    def _kind(self, node: ast.AST | None) -> str | None:
+        """rows, loss, figure or None (nothing of the batch in it)."""
+        if node is None or isinstance(node, ast.Constant):
+            return None
+        if isinstance(node, ast.Name):
+            return self.kinds.get(node.id)
+        if isinstance(node, ast.Call):
+            return self._call_kind(node)
+        if isinstance(node, ast.Attribute):
+            kind = self._kind(node.value)
+            return (
+                "figure"
+                if kind == "rows" and node.attr in ("shape", "device", "dtype", "is_cuda")
+                else "figure"
+                if kind == "loss"
+                else kind
+            )
+        if isinstance(node, ast.Subscript):
+            kind = self._kind(node.value)
+            if kind == "rows" and not isinstance(node.slice, ast.Constant):
+                return "figure"
+            if self._kind(node.slice) is not None:
+                return "figure"
+            return kind
+        if isinstance(node, ast.BinOp):
+            return self._binary_kind(node)
+        if isinstance(node, ast.UnaryOp):
+            kind = self._kind(node.operand)
+            return kind if isinstance(node.op, ast.USub) else "figure" if kind else None
+        if isinstance(node, ast.Tuple | ast.List):
+            kinds = {self._kind(e) for e in node.elts} - {None}
+            return None if not kinds else kinds.pop() if len(kinds) == 1 else "figure"
+        if isinstance(node, ast.Dict):
+            kinds = {self._kind(e) for e in node.values} - {None}
+            return None if not kinds else kinds.pop() if len(kinds) == 1 else "figure"
+        if isinstance(node, ast.Starred):
+            return self._kind(node.value)
+        if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp):
+            return self._comprehension_kind(node)
+        if isinstance(node, ast.IfExp):
+            if self._kind(node.test) is not None:
+                self.stop(node, "what happens next depends on this process's own samples")
+            kinds = {self._kind(node.body), self._kind(node.orelse)} - {None}
+            return None if not kinds else kinds.pop() if len(kinds) == 1 else "figure"
+        inner = [self._kind(child) for child in ast.iter_child_nodes(node)]
+        return "figure" if any(inner) else None
+
+    def _comprehension_kind(self, node: ast.ListComp | ast.GeneratorExp | ast.DictComp) -> str | None:
+        """`[t.to(device) for t in batch]` keeps rows."""
+        generator = node.generators[0]
+        if len(node.generators) > 1 or self._kind(generator.iter) is None:
+            return "figure" if any(self._kind(g.iter) for g in node.generators) else None
+        hidden = {name: self.kinds.get(name) for name in names_in(generator.target)}
+        self.kinds.update(dict.fromkeys(hidden, self._kind(generator.iter) or "figure"))
+        kind = self._kind(node.value if isinstance(node, ast.DictComp) else node.elt)
+        for name, old in hidden.items():
+            if old is None:
+                self.kinds.pop(name, None)
+            else:
+                self.kinds[name] = old
+        return kind if not generator.ifs else "figure"
+
+    def _binary_kind(self, node: ast.BinOp) -> str | None:
+        left, right = self._kind(node.left), self._kind(node.right)
+        if left is None and right is None:
+            return None
+        if "loss" in (left, right):
+            if isinstance(node.op, ast.Add | ast.Sub) and left == right == "loss":
+                return "loss"
+            if isinstance(node.op, ast.Add) and (_is_zero(node.left) or _is_zero(node.right)):
+                return "loss"
+            if isinstance(node.op, ast.Mult) and None in (left, right):
+                return "loss"
+            if isinstance(node.op, ast.Div) and left == "loss" and right is None:
+                return "loss"
+            return "figure"
+        if (
+            "rows" in (left, right)
+            and None in (left, right)
+            and isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div)
+        ):
+            return "rows"
+        return "figure"
+
+    def _call_kind(self, node: ast.Call) -> str | None:
+        arguments = [*node.args, *(k.value for k in node.keywords)]
+        kinds = [self._kind(a) for a in arguments]
+        func = node.func
+        if self.program.is_wrapped(self.module, func) and not (
+            isinstance(func, ast.Attribute) and func.attr in ("train", "eval", "state_dict", "zero_grad")
+        ):
+            self.forwards += 1
+            self.model_calls.append(self.module.span(func))
+            self.model_names |= {n for n in [dotted(func)] if n}
+            if any(k not in (None, "rows") for k in kinds):
+                self.stop(node, "what the model is given is more than this batch's samples")
+            if not any(kinds):
+                self.stop(node, "the model is not given the batch")
+            return "rows"
+        if (
+            isinstance(func, ast.Attribute)
+            and func.attr == "forward"
+            and self.program.is_wrapped(self.module, func.value)
+        ):
+            self.forwards += 1
+            self.stop(node, "forward is called directly")
+            return "rows"
+        verdict = losses.judge(self.program, self.module, node)
+        if any(kinds) and verdict is not None:
+            if verdict.plain and all(k in (None, "rows") for k in kinds):
+                return "loss"
+            if not self.evaluation:
+                self.stop(node, verdict.reason or "the loss compares more than samples with their targets")
+            else:
+                self.uncountable = self.uncountable or verdict.reason or "its loss is not a plain mean over samples"
+            return "figure"
+        receiver = self._kind(func.value) if isinstance(func, ast.Attribute) else None
+        if receiver is None and not any(kinds):
+            return None
+        if isinstance(func, ast.Attribute) and receiver == "rows":
+            if func.attr in _MOVES and func.attr in ("cuda", "to"):
+                self.moves = True
+            if (
+                func.attr in _ROWWISE
+                and not any(kinds)
+                and not (
+                    func.attr in ("view", "reshape", "flatten", "transpose", "permute", "unsqueeze")
+                    and self._mixes_rows(node)
+                )
+            ):
+                return "rows" if func.attr not in ("argmax",) else "figure"
+            return "figure"
+        if isinstance(func, ast.Attribute) and receiver == "loss":
+            return "loss" if func.attr in ("mean", "contiguous") and not any(kinds) else "figure"
+        if dotted(func) in ("tuple", "list", "dict") and kinds == ["rows"]:
+            return "rows"
+        name = self.program.external(self.module, node)
+        if name in ("torch.autograd.Variable", "torch.autograd.variable.Variable") and kinds and kinds[0] == "rows":
+            return "rows"
+        if isinstance(func, ast.Attribute) and func.attr == "scale" and kinds == ["loss"]:
+            return "loss"
+        return "figure"
+
+    def _mixes_rows(self, node: ast.Call) -> bool:
+        """`view(-1, …)` of a tensor keeps samples together; another leading size may not."""
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("transpose", "permute", "unsqueeze"):
+            first = node.args[0] if node.args else None
+            return not (isinstance(first, ast.Constant) and first.value != 0) or (
+                node.func.attr == "permute" and getattr(first, "value", 1) != 0
+            )
+        return False
+
+    def _check_random(self, node: ast.AST) -> None:
+        if self.evaluation:
+            return
+        for call in ast.walk(node):
+            if isinstance(call, ast.Call):
+                name = self.program.external(self.module, call)
+                if name.startswith(_RANDOM):
+                    self.stop(call, "random numbers are drawn for the whole batch")
+                callee = self.program.resolver.callee(self.module, call)
+                if callee is not None and isinstance(callee[1], ast.FunctionDef):
+                    for inner in ast.walk(callee[1]):
+                        if isinstance(inner, ast.Call) and self.program.external(callee[0], inner).startswith(_RANDOM):
+                            self.stop(call, "a function draws random numbers for the whole batch")
+                            break
+
+
+def node_value(node: ast.Return | ast.Raise) -> ast.expr | None:
+    return node.value if isinstance(node, ast.Return) else None
+
+
+def is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value in (0, 0.0)

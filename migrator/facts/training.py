@@ -1,0 +1,674 @@
+"""The training loop of a program: loader, epoch loop, forward, loss, step, and what else its batches flow into.
+
+In: a `Program`.  Out: a `Training` with the facts that a DistributedSampler conversion needs, and the `obstacles` that speak
+against it.  The reading is a whitelist: a batch may be moved, given to the model once, compared with its targets by a plain
+mean, and measured; whatever else happens to it is an obstacle, with its place.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from migrator.facts.flow import Flow, is_none
+from migrator.facts.model import Place
+from migrator.facts.program import Program
+from migrator.facts.resolve import Value
+from migrator.facts.syntax import FunctionNode, Module, Span, argument, dotted, has_unpacking, names_in
+
+DATA_LOADER = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
+_READING_METHODS = frozenset(
+    [
+        "state_dict",
+        "load_state_dict",
+        "parameters",
+        "named_parameters",
+        "children",
+        "named_children",
+        "modules",
+        "named_modules",
+        "buffers",
+        "named_buffers",
+        "train",
+        "eval",
+        "zero_grad",
+        "cpu",
+        "cuda",
+        "to",
+        "half",
+        "float",
+        "apply",
+        "save_pretrained",
+        "get_parameters",
+        "register_forward_hook",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """A DataLoader call and its arguments; spans are None where an argument is absent."""
+
+    at: Span
+    statement: Span
+    name: str
+    dataset: Span
+    dataset_text: str
+    dataset_is_call: bool
+    batch: Span | None
+    batch_text: str
+    shuffle: Span | None
+    shuffle_keyword: bool
+    shuffled: bool | None
+    drop_last: str | None
+    workers: Span | None
+    workers_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """Running figures of a loop: kind is object (sum, count, avg), sum or mean; `names` as spelled in the function."""
+
+    kind: str
+    names: tuple[str, ...]
+    after: Span
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationLoop:
+    """A loop over another loader without a backward pass; `share` says that every figure in it is recognised."""
+
+    at: Span
+    loader: Loader | None
+    meters: tuple[Meter, ...]
+    share: bool
+    model_calls: tuple[Span, ...]
+    why_not: str = ""
+
+
+@dataclass(slots=True)
+class Training:
+    """What is known of the training; with obstacles the other fields may be missing."""
+
+    loaders: list[Loader] = field(default_factory=list)
+    loop: Span | None = None
+    epoch_loop: Span | None = None
+    epoch_first: Span | None = None
+    epoch_name: str = ""
+    loader_in_epoch_scope: str = ""
+    meters: tuple[Meter, ...] = ()
+    moves_inputs: bool = False
+    loss: str = ""
+    evaluations: list[EvaluationLoop] = field(default_factory=list)
+    obstacles: list[Place] = field(default_factory=list)
+
+
+def read_training(program: Program) -> Training:
+    """Read the program's one training loop."""
+    return _Reader(program).read()
+
+
+class _Reader:
+    def __init__(self, program: Program):
+        self.program, self.resolver = program, program.resolver
+        self.training = Training()
+
+    # ---------------------------------------------------------------- obstacles
+    def obstacle(self, module: Module, node: ast.AST, note: str) -> None:
+        anchor = node if hasattr(node, "lineno") else module.tree.body[0]
+        place = Place(module.span(anchor), module.span(module.statement(anchor)), module.segment(anchor), note)
+        if place not in self.training.obstacles:
+            self.training.obstacles.append(place)
+
+    def read(self) -> Training:
+        self._check_wraps()
+        backwards = [
+            (m, c) for m, c in self.program.calls() if isinstance(c.func, ast.Attribute) and c.func.attr == "backward"
+        ]
+        if self.training.obstacles:
+            return self.training
+        loops = {
+            loop: (module, call) for module, call in backwards if (loop := self._batch_loop(module, call)) is not None
+        }
+        for module, call in backwards:
+            if self._batch_loop(module, call) is None:
+                self.obstacle(module, call, "this backward pass is in no loop over a loader that could be found")
+        if len(loops) > 1:
+            module, call = list(loops.values())[1]
+            self.obstacle(module, call, "there is more than one training loop")
+        if len(backwards) > 1 and len(loops) == 1:
+            self.obstacle(*backwards[1], "there is more than one backward pass in a step")
+        if self.training.obstacles or not loops:
+            return self.training
+        loop, (module, call) = next(iter(loops.items()))
+        self.training.loop = module.span(loop)
+        self._read_loader(module, loop)
+        self._read_epochs(module, loop)
+        self._read_body(module, loop, call)
+        self._check_model_uses(module, loop)
+        self._check_optimizers()
+        self._check_batch_uses(module, loop)
+        self._read_evaluations(module, loop)
+        return self.training
+
+    # ---------------------------------------------------------------- wraps
+    def _check_wraps(self) -> None:
+        program = self.program
+        for wrap in program.wraps:
+            module = program.module_at(wrap.at)
+            node = self._node(module, wrap.at)
+            if wrap.kind != "class":
+                self.obstacle(module, node, "this is not a plain DataParallel of a whole model")
+            elif wrap.submodule:
+                self.obstacle(module, node, "only a part of the model is wrapped")
+            elif wrap.dim not in (None, "0"):
+                self.obstacle(module, node, "the batch is not the first dimension")
+            elif not wrap.target:
+                self.obstacle(module, node, "the wrapped model has no name of its own")
+        names = {wrap.target for wrap in program.wraps}
+        if len(names) > 1:
+            module = program.module_at(program.wraps[1].at)
+            self.obstacle(module, self._node(module, program.wraps[1].at), "more than one model is wrapped")
+        for place in program.existing_ddp:
+            module = program.module_at(place.at)
+            self.obstacle(module, self._node(module, place.at), "the program has a distributed branch of its own")
+        for one in program.look_alikes:
+            module = program.module_at(one.at)
+            self.obstacle(module, self._node(module, one.at), f"{one.name} has rules of its own")
+
+    def _node(self, module: Module, span: Span) -> ast.AST:
+        return next(n for n in module.nodes if isinstance(n, ast.expr | ast.stmt) and module.span(n) == span)
+
+    # ---------------------------------------------------------------- loader and loops
+    def _batch_loop(self, module: Module, call: ast.Call) -> ast.For | None:
+        """The nearest loop around a backward pass that goes over something that may be a loader."""
+        for ancestor in module.ancestors(call):
+            if isinstance(ancestor, FunctionNode | ast.ClassDef):
+                return None
+            if isinstance(ancestor, ast.For) and not self._is_counting(ancestor.iter):
+                return ancestor
+        return None
+
+    @staticmethod
+    def _is_counting(node: ast.expr) -> bool:
+        return isinstance(node, ast.Call) and dotted(node.func) in ("range", "trange", "xrange", "tqdm.trange")
+
+    def _iterated(self, module: Module, node: ast.expr) -> ast.expr:
+        """The loader inside `enumerate(tqdm(loader))` and its like."""
+        while isinstance(node, ast.Call) and node.args:
+            name = (dotted(node.func) or "").rpartition(".")[2]
+            if name not in ("enumerate", "tqdm", "iter", "track", "progress_bar", "Bar"):
+                break
+            node = node.args[0]
+        if isinstance(node, ast.Name):
+            # `bar = tqdm(loader)` before the loop
+            found = module.lookup(node.id, module.scope_of.get(node, module.scope))
+            values = [b.value for b in found[1] if b.kind == "assign"] if found else []
+            if len(values) == 1 and isinstance(values[0], ast.Call):
+                name = (dotted(values[0].func) or "").rpartition(".")[2]
+                if name in ("enumerate", "tqdm", "iter") and values[0].args:
+                    return self._iterated(module, values[0])
+        return node
+
+    def _loaders_of(self, module: Module, loop: ast.For) -> list[tuple[Module, ast.Call]]:
+        values = self.resolver.values(module, self._iterated(module, loop.iter))
+        found = []
+        for value in values:
+            if value.kind == "call" and value.name in DATA_LOADER and isinstance(value.node, ast.Call) and value.module:
+                found.append((value.module, value.node))
+            elif not (value.kind == "constant" and getattr(value.node, "value", 0) is None):
+                return []
+        return found
+
+    def _read_loader(self, module: Module, loop: ast.For) -> None:
+        found = self._loaders_of(module, loop)
+        if not found:
+            self.obstacle(module, loop.iter, "the loader of the training loop could not be found")
+        for owner, call in found:
+            loader = self._loader(owner, call, training=True)
+            if loader is not None:
+                self.training.loaders.append(loader)
+        calls = {call for _, call in found}
+        for other in self._for_loops():
+            if other[1] is not loop and any(c in calls for _, c in self._loaders_of(*other)):
+                self.obstacle(other[0], other[1], "the training loader is read in another loop too")
+
+    def _for_loops(self) -> Iterator[tuple[Module, ast.For]]:
+        for module in self.program.modules:
+            for node in module.nodes:
+                if isinstance(node, ast.For) and not self._is_counting(node.iter):
+                    yield module, node
+
+    def _loader(self, module: Module, call: ast.Call, training: bool) -> Loader | None:
+        before = len(self.training.obstacles)
+        dataset = argument(call, "dataset", 0)
+        batch = argument(call, "batch_size", 1)
+        shuffle = argument(call, "shuffle", 2)
+        sampler = argument(call, "sampler", 3)
+        workers = argument(call, "num_workers", 5)
+        drop_last = argument(call, "drop_last", 8)
+        statement = module.statement(call)
+        if training:
+            if has_unpacking(call):
+                self.obstacle(module, call, "the loader's arguments are not all in sight")
+            if dataset is None or batch is None:
+                self.obstacle(module, call, "the loader has no batch size of its own")
+            if argument(call, "batch_sampler", 4) is not None:
+                self.obstacle(module, call, "batches are made by a batch sampler of the program's own")
+            if sampler is not None and not is_none(sampler):
+                self.obstacle(module, sampler, "samples are drawn by a sampler of the program's own")
+            if argument(call, "collate_fn", 6) is not None:
+                self.obstacle(module, call, "batches are put together by a function of the program's own")
+            if argument(call, "generator", 13) is not None:
+                self.obstacle(module, call, "the loader has a generator of its own")
+            if isinstance(batch, ast.Constant) and batch.value in (1, None):
+                self.obstacle(module, batch, "the loader gives one item at a time")
+            if shuffle is None or (isinstance(shuffle, ast.Constant) and not shuffle.value):
+                self.obstacle(module, call, "the loader does not shuffle, so the order of its batches may matter")
+            if dataset is not None and self._is_iterable(module, dataset):
+                self.obstacle(module, dataset, "the data set is a stream")
+            if module.enclosing(call, ast.For, ast.While) is not None:
+                self.obstacle(module, call, "the loader is made anew inside a loop")
+            if not (
+                isinstance(statement, ast.Assign) and statement.value is call and len(statement.targets) == 1
+            ) or not isinstance(statement.targets[0], ast.Name | ast.Attribute):
+                self.obstacle(module, call, "the loader has no name of its own where it is made")
+        if dataset is None or len(self.training.obstacles) > before:
+            return None
+        return Loader(
+            at=module.span(call),
+            statement=module.span(statement),
+            name=module.segment(statement.targets[0]) if isinstance(statement, ast.Assign) else "",
+            dataset=module.span(dataset),
+            dataset_text=module.segment(dataset),
+            dataset_is_call=any(isinstance(n, ast.Call) for n in ast.walk(dataset)),
+            batch=module.span(batch) if batch is not None else None,
+            batch_text=module.segment(batch) if batch is not None else "",
+            shuffle=module.span(shuffle) if shuffle is not None else None,
+            shuffle_keyword=any(k.arg == "shuffle" for k in call.keywords),
+            shuffled=bool(shuffle.value) if isinstance(shuffle, ast.Constant) else None,
+            drop_last=module.segment(drop_last) if drop_last is not None else None,
+            workers=module.span(workers) if workers is not None else None,
+            workers_text=module.segment(workers) if workers is not None else "",
+        )
+
+    def _is_iterable(self, module: Module, dataset: ast.expr) -> bool:
+        for value in self.resolver.values(module, dataset):
+            if value.kind == "instance" and isinstance(value.node, ast.Call) and value.module is not None:
+                found = self.resolver.definition(value.module.qualified(value.node.func), value.module)
+                if found is not None and isinstance(found[1], ast.ClassDef):
+                    bases = self.resolver.external_bases(found[0], found[1])
+                    if any(base.endswith("IterableDataset") for base in bases):
+                        return True
+        return False
+
+    def _read_epochs(self, module: Module, loop: ast.For) -> None:
+        """The loop over epochs around the batch loop, directly or around the one call of its function."""
+        current: tuple[Module, ast.AST] = (module, loop)
+        for _ in range(4):
+            owner, node = current
+            for ancestor in owner.ancestors(node):
+                if isinstance(ancestor, ast.While):
+                    self.obstacle(owner, ancestor, "epochs are not counted by a for loop")
+                    return
+                if isinstance(ancestor, ast.For):
+                    if not isinstance(ancestor.target, ast.Name) or not self._is_counting(ancestor.iter):
+                        self.obstacle(owner, ancestor, "epochs are not counted by a for loop")
+                        return
+                    self._epoch_found(owner, ancestor, node)
+                    return
+                if isinstance(ancestor, FunctionNode):
+                    sites = self.resolver.call_sites(ancestor)
+                    if len(sites) != 1:
+                        self.obstacle(
+                            owner,
+                            ancestor,
+                            "the function of the training loop is called from several places"
+                            if sites
+                            else "the call of the training loop could not be found",
+                        )
+                        return
+                    current = sites[0]
+                    break
+            else:
+                break
+        self.obstacle(module, loop, "no loop over epochs was found around the training loop")
+
+    def _epoch_found(self, module: Module, epochs: ast.For, inner: ast.AST) -> None:
+        assert isinstance(epochs.target, ast.Name)
+        self.training.epoch_loop = module.span(epochs)
+        self.training.epoch_first = module.span(epochs.body[0])
+        self.training.epoch_name = epochs.target.id
+        if any(
+            epochs.target.id in names_in(t)
+            for n in ast.walk(epochs)
+            if isinstance(n, ast.AugAssign | ast.Assign)
+            for t in ([n.target] if isinstance(n, ast.AugAssign) else n.targets)
+            if isinstance(t, ast.Name)
+        ):
+            self.obstacle(module, epochs, "the number of the epoch is changed inside its loop")
+        if not self.training.loaders:
+            return
+        name = self._visible_loader(module, epochs, self.training.loaders)
+        if name is None:
+            self.obstacle(module, epochs, "the training loader cannot be reached where epochs are counted")
+        else:
+            self.training.loader_in_epoch_scope = name
+
+    def _visible_loader(self, module: Module, epochs: ast.For, loaders: list[Loader]) -> str | None:
+        """An expression for the training loader that holds inside the epoch loop."""
+        places = {loader.at for loader in loaders}
+        scope = module.scope_of.get(epochs, module.scope)
+        candidates = [
+            n for n in ast.walk(epochs) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load)
+        ]
+        for node in candidates:
+            name = dotted(node)
+            if name is None or module.scope_of.get(node) is not scope:
+                continue
+            values = [v for v in self.resolver.values(module, node) if v.kind != "constant"]
+            if values and all(self._is_at(v, places) for v in values):
+                return name
+        # A global of a flat script is in sight without being mentioned.
+        for loader in loaders:
+            if len(loaders) == 1 and loader.at.path == module.path and loader.name.isidentifier():
+                found = module.lookup(loader.name, scope)
+                if found is not None and found[0] is module.scope and len(found[1]) == 1:
+                    return loader.name
+        return None
+
+    @staticmethod
+    def _is_at(value: Value, places: set[Span]) -> bool:
+        return (
+            value.kind == "call"
+            and value.node is not None
+            and value.module is not None
+            and value.module.span(value.node) in places
+        )
+
+    # ---------------------------------------------------------------- the body of the loop
+    def _read_body(self, module: Module, loop: ast.For, backward: ast.Call) -> None:
+        reader = Flow(self, module, loop)
+        reader.read(loop.body)
+        self.training.moves_inputs = reader.moves
+        self.training.loss = reader.loss_text
+        self.training.meters = tuple(self._meters(module, loop, reader))
+        self._check_figures(module, loop, reader)
+        if reader.forwards == 0:
+            self.obstacle(module, loop, "the wrapped model is not called in the training loop itself")
+        elif reader.forwards > 1:
+            self.obstacle(module, loop, "the model is called more than once in a step")
+
+    def _meters(self, module: Module, loop: ast.For, flow: Flow) -> Iterator[Meter]:
+        """Figures of the loop that can be put together over processes."""
+        for kind in ("object", "sum", "mean"):
+            names = tuple(name for name, known in flow.figures.items() if known == kind)
+            if names:
+                yield Meter(kind, names, module.span(loop))
+
+    def _check_figures(self, module: Module, loop: ast.For, flow: Flow) -> None:
+        """A figure that cannot be put together must not be read after the loop, messages apart."""
+        end = module.span(loop).end
+        scope = module.scope_of.get(loop)
+        for name, kind in flow.figures.items():
+            if kind != "other":
+                continue
+            for node in module.nodes:
+                if (
+                    isinstance(node, ast.Name | ast.Attribute)
+                    and dotted(node) == name
+                    and isinstance(node.ctx, ast.Load)
+                ):
+                    if (
+                        module.scope_of.get(node) is scope
+                        and module.span(node).start > end
+                        and not _in_message(module, node)
+                    ):
+                        self.obstacle(module, node, f"{name} would cover this process's share only")
+                        return
+
+    # ---------------------------------------------------------------- the rest of the program
+    def _check_model_uses(self, module: Module, loop: ast.For) -> None:
+        program = self.program
+        for owner in program.modules:
+            for node in owner.nodes:
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    chain = node.func
+                    inner = chain.value
+                    through = chain.attr == "module" or (isinstance(inner, ast.Attribute) and inner.attr == "module")
+                    if through and self._wrapped_base(owner, chain) and chain.attr not in _READING_METHODS:
+                        self.obstacle(owner, node, "the model is also run past its wrapper")
+                    if chain.attr in ("requires_grad_", "register_backward_hook") and self._after_wrap(owner, node):
+                        self.obstacle(owner, node, "parameters are frozen or released after the model was wrapped")
+                if isinstance(node, ast.Assign):
+                    for target in node.targets:
+                        if (
+                            isinstance(target, ast.Attribute)
+                            and target.attr == "requires_grad"
+                            and self._after_wrap(owner, node)
+                        ):
+                            self.obstacle(owner, node, "parameters are frozen or released after the model was wrapped")
+                        if (
+                            isinstance(target, ast.Attribute)
+                            and isinstance(target.value, ast.Attribute)
+                            and target.value.attr == "module"
+                        ):
+                            self.obstacle(owner, node, "a part of the wrapped model is replaced")
+                if isinstance(node, ast.Call) and program.external(owner, node) == "torch.autograd.grad":
+                    self.obstacle(owner, node, "gradients are taken by hand")
+                if isinstance(node, ast.Call) and program.external(owner, node).startswith("torch.save") and node.args:
+                    if program.is_wrapped(owner, node.args[0]):
+                        self.obstacle(owner, node, "the wrapped model is saved as an object")
+
+    def _wrapped_base(self, module: Module, chain: ast.Attribute) -> bool:
+        base: ast.AST = chain.value
+        while isinstance(base, ast.Attribute) and base.attr == "module":
+            base = base.value
+        return self.program.is_wrapped(module, base)
+
+    def _after_wrap(self, module: Module, node: ast.AST) -> bool:
+        """True when the statement may run after a wrap: behind it in its function, or in any other function."""
+        scope = module.scope_of.get(node)
+        for wrap in self.program.wraps:
+            if wrap.at.path == module.path:
+                wrap_scope = module.scope_of.get(self._node(module, wrap.at))
+                if scope is wrap_scope:
+                    return module.span(node).start > wrap.at.start
+        return scope is not module.scope and not (
+            scope is not None and scope.owner_class is not None and self._is_model_class(module, scope.owner_class.node)
+        )
+
+    def _is_model_class(self, module: Module, node: ast.AST) -> bool:
+        return isinstance(node, ast.ClassDef) and any(
+            "Module" in base for base in self.resolver.external_bases(module, node)
+        )
+
+    def _check_optimizers(self) -> None:
+        program = self.program
+        found = False
+        for module, call in program.calls():
+            name = program.external(module, call)
+            if not (
+                name.startswith(("torch.optim.", "apex.optimizers", "torch_optimizer", "timm.optim", "transformers."))
+                and "lr_scheduler" not in name
+            ):
+                continue
+            tail = name.rpartition(".")[2]
+            if not (tail[:1].isupper() and (name.startswith("torch.optim.") or "Adam" in tail or "Optim" in tail)):
+                continue
+            found = True
+            parameters = argument(call, "params", 0)
+            sources = list(self._parameter_sources(module, parameters, 0))
+            if not sources:
+                self.obstacle(module, call, "what this optimizer trains could not be found")
+            for owner, source in sources:
+                if not self._is_trained_model(owner, source):
+                    self.obstacle(owner, source, "the optimizer also trains something outside the wrapped model")
+        if not found:
+            module = program.entry_module
+            self.obstacle(module, module.tree.body[0], "no optimizer of torch was found")
+
+    def _parameter_sources(self, module: Module, node: ast.AST | None, depth: int) -> Iterator[tuple[Module, ast.AST]]:
+        """Receivers of `.parameters()` behind an optimizer's argument."""
+        if node is None or depth > 6:
+            return
+        for inner in ast.walk(node):
+            if (
+                isinstance(inner, ast.Call)
+                and isinstance(inner.func, ast.Attribute)
+                and inner.func.attr in ("parameters", "named_parameters")
+            ):
+                yield module, inner.func.value
+            elif isinstance(inner, ast.Call):
+                callee = self.resolver.callee(module, inner)
+                if callee is not None and isinstance(callee[1], ast.FunctionDef):
+                    yield from self._parameter_sources(callee[0], callee[1], depth + 1)
+            elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
+                found = module.lookup(inner.id, module.scope_of.get(inner, module.scope))
+                for binding in found[1] if found else []:
+                    if binding.kind in ("assign", "item") and binding.value is not None and binding.value is not node:
+                        yield from self._parameter_sources(module, binding.value, depth + 1)
+
+    def _is_trained_model(self, module: Module, node: ast.AST) -> bool:
+        """True for the wrapped model, the model inside it, and parts of it."""
+        base = node
+        while True:
+            if self.program.is_wrapped(module, base):
+                return True
+            inner = {self.program.text(w.inner) for w in self.program.wraps}
+            if isinstance(base, ast.Name | ast.Attribute) and dotted(base) in inner:
+                return True
+            if isinstance(base, ast.Attribute):
+                base = base.value
+            else:
+                return False
+
+    def _check_batch_uses(self, module: Module, loop: ast.For) -> None:
+        """Second uses of the batch size that mean the size of this process's batches."""
+        for loader in self.training.loaders:
+            self._check_batch_text(loader)
+
+    def _check_batch_text(self, loader: Loader) -> None:
+        if not loader.batch_text.replace(".", "").replace("_", "").isalnum() or loader.batch_text[0].isdigit():
+            return
+        attribute = loader.batch_text.rpartition(".")[2]
+        for owner in self.program.modules:
+            for node in owner.nodes:
+                if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+                    continue
+                text = dotted(node) or ""
+                if text != loader.batch_text and not ("." in loader.batch_text and text.endswith("." + attribute)):
+                    continue
+                if not self._is_global_use(owner, node):
+                    self.obstacle(owner, node, f"{text} is also used for something else than loading")
+
+    def _is_global_use(self, module: Module, node: ast.AST) -> bool:
+        """Uses for which the size of the whole batch is the right one: loaders, arithmetic with lengths, text."""
+        for ancestor in module.ancestors(node):
+            if isinstance(ancestor, ast.Call):
+                name = self.program.external(module, ancestor)
+                if name in DATA_LOADER or name.rpartition(".")[2] in (
+                    "print",
+                    "format",
+                    "str",
+                    "DataLoader",
+                    "info",
+                    "join",
+                ):
+                    return True
+                if isinstance(ancestor.func, ast.Attribute) and ancestor.func.attr in (
+                    "format",
+                    "info",
+                    "add_argument",
+                    "write",
+                ):
+                    return True
+            if isinstance(ancestor, ast.JoinedStr):
+                return True
+            if isinstance(ancestor, ast.BinOp):
+                if isinstance(ancestor.op, ast.Mod) and isinstance(ancestor.left, ast.Constant | ast.JoinedStr):
+                    return True
+                other = ancestor.left if node in set(ast.walk(ancestor.right)) else ancestor.right
+                if any(isinstance(n, ast.Call) and dotted(n.func) == "len" for n in ast.walk(other)):
+                    return True
+            if isinstance(ancestor, ast.stmt):
+                return (
+                    isinstance(ancestor, ast.Assign)
+                    and len(ancestor.targets) == 1
+                    and dotted(ancestor.targets[0]) == dotted(node)
+                )
+        return False
+
+    # ---------------------------------------------------------------- evaluation
+    def _read_evaluations(self, module: Module, training_loop: ast.For) -> None:
+        for owner, loop in self._for_loops():
+            if loop is training_loop:
+                continue
+            found = self._loaders_of(owner, loop)
+            if len(found) != 1:
+                continue
+            if any(
+                isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "backward"
+                for n in ast.walk(loop)
+            ):
+                continue
+            self.training.evaluations.append(self._evaluation(owner, loop, *found[0]))
+
+    def _evaluation(self, module: Module, loop: ast.For, loader_module: Module, call: ast.Call) -> EvaluationLoop:
+        probe = _Reader(self.program)
+        flow = Flow(probe, module, loop, evaluation=True)
+        flow.read(loop.body)
+        uses = tuple(flow.model_calls)
+        why = probe.training.obstacles[0].note if probe.training.obstacles else flow.uncountable
+        loader = self._loader(loader_module, call, training=False)
+        shuffle = argument(call, "shuffle", 2)
+        if not why and (
+            has_unpacking(call)
+            or argument(call, "sampler", 3) is not None
+            or argument(call, "batch_sampler", 4) is not None
+        ):
+            why = "its loader has a sampler of its own"
+        if not why and shuffle is not None and not (isinstance(shuffle, ast.Constant) and not shuffle.value):
+            why = "its loader shuffles"
+        if not why and (loader is None or loader.batch is None):
+            why = "its loader has no batch size"
+        if not why and not flow.figures:
+            why = "what it adds up was not recognised"
+        if not why and not isinstance(
+            module.statement(call) if loader_module is module else loader_module.statement(call), ast.Assign
+        ):
+            why = "its loader has no name of its own"
+        others = [o for o in self._for_loops() if o[1] is not loop and any(c is call for _, c in self._loaders_of(*o))]
+        if not why and others:
+            why = "its loader is read in several places"
+        text = loader.dataset_text if loader else ""
+        if not why and loader is not None and self._length_used(loader):
+            why = f"the length of {text} is used beside it"
+        meters = list(self._meters(module, loop, flow))
+        return EvaluationLoop(module.span(loop), loader, tuple(meters), not why, uses, why)
+
+    def _length_used(self, loader: Loader) -> bool:
+        """`len(loader.dataset)`, `len(loader)`: a share would change what they say outside of messages."""
+        for owner in self.program.modules:
+            for node in owner.nodes:
+                if not (isinstance(node, ast.Call) and dotted(node.func) == "len" and node.args):
+                    continue
+                target = node.args[0]
+                if isinstance(target, ast.Attribute) and target.attr in ("dataset", "sampler", "batch_sampler"):
+                    target = target.value
+                if isinstance(target, ast.Name | ast.Attribute) and not _in_message(owner, node):
+                    if any(self._is_at(v, {loader.at}) for v in self.resolver.values(owner, target)):
+                        return True
+        return False
+
+
+def _in_message(module: Module, node: ast.AST) -> bool:
+    for ancestor in module.ancestors(node):
+        if isinstance(ancestor, ast.Call):
+            name = dotted(ancestor.func) or (ancestor.func.attr if isinstance(ancestor.func, ast.Attribute) else "")
+            if name.rpartition(".")[2] in ("print", "format", "info", "write", "Bar", "progress_bar", "ProgressMeter"):
+                return True
+        if isinstance(ancestor, ast.JoinedStr):
+            return True
+    return False
