@@ -7,13 +7,17 @@ anything, and guarding each would be a larger diff for the same result.
 """
 
 from collections.abc import Iterator
+from textwrap import indent
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.edits import InsertAfter, InsertBefore
+from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
+from migrator.facts.syntax import Span
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
     entry = context.program.entry
+    if context.program.is_joined:
+        return
     if entry.first is None or entry.last is None:
         at = context.program.wraps[0].at
         yield RULE.question(
@@ -26,6 +30,8 @@ def check(context: Context) -> Iterator[Diagnostic]:
     if context.sharing.way == "call":
         start += "seed_alike()\n"
         helpers.append(context.helper(entry.first, "seed_alike"))
+    if entry.kind == "early":
+        start = f'if __name__ == "__main__":\n{indent(start, "    ")}\n'
     yield RULE.converted(
         entry.first,
         "each process joins the group that torchrun describes, bound to its own GPU",
@@ -34,11 +40,24 @@ def check(context: Context) -> Iterator[Diagnostic]:
         InsertBefore(entry.first, start),
     )
     yield RULE.converted(
-        entry.last,
-        "the group is left when the work is done",
-        *imports,
-        InsertAfter(entry.last, f"{dist}.destroy_process_group()\n"),
+        entry.last, "the group is left when the work is done", *imports, *_leave(context, entry.last, dist)
     )
+    for place in context.program.acts_on_import:
+        yield RULE.question(
+            place.at,
+            f"`{place.text}` runs while this module is imported, before the processes have met: move it into a function",
+        )
+
+
+def _leave(context: Context, last: Span, dist: str) -> tuple[Edit, ...]:
+    """Leave the group after the last statement, or before the one that ends the program."""
+    leave = f"{dist}.destroy_process_group()\n"
+    status = context.program.exit_status(last)
+    if status is None:
+        return (InsertAfter(last, leave),)
+    if status.at == status.statement:
+        return (InsertBefore(last, leave),)
+    return InsertBefore(last, f"status = {status.text}\n{leave}"), Replace(status.at, "status")
 
 
 RULE = Rule("MG101", "join-processes", check, __doc__ or "", hazards=("H71", "H77", "H79", "H82", "H84", "H90", "H91"))

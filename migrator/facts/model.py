@@ -13,13 +13,15 @@ from migrator.facts.syntax import Span
 @dataclass(frozen=True, slots=True)
 class GuardFact:
     """An `if` around a wrap.  `parallel` says that the test asks for several devices; `exclusive` that the other branch
-    only places the model, so that the wrap's branch can stand alone; `orelse` that the wrap is in the else branch."""
+    only places the model, so that the wrap's branch can stand alone; `orelse` that the wrap is in the else branch;
+    `wraps_elsewhere` that the other branch wraps too."""
 
     at: Span
     test: str
     parallel: bool
     exclusive: bool
     orelse: bool
+    wraps_elsewhere: bool
     lines: tuple[Span, ...]
 
 
@@ -61,7 +63,8 @@ class LookAlike:
 class Entry:
     """Where the program starts: `first` is the statement before which the processes must have met.
 
-    `last` is the statement after which nothing more happens; `kind` is guard, flat or library.
+    `last` is the statement after which nothing more happens; `kind` is guard, flat, library, or early: `first` stands above
+    the main guard, and is also run by those who import the file.
     """
 
     kind: str

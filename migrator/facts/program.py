@@ -13,6 +13,7 @@ from functools import cached_property
 
 from migrator.facts import effects as effects_of
 from migrator.facts.model import Clock, DeviceLiteral, Effect, Entry, GuardFact, LookAlike, Place, Wrap
+from migrator.facts.neighbours import used_by_others
 from migrator.facts.reach import is_main_guard, other_programs
 from migrator.facts.resolve import Resolver, Value
 from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, dotted, names_in
@@ -34,6 +35,8 @@ DISTRIBUTED = frozenset(
         "apex.parallel.DistributedDataParallel",
     }
 )
+# Definitions that an earlier conversion put there.
+_OURS = frozenset({"setup_distributed", "seed_alike", "from_rank_zero", "NoWriter", "SplitDataParallel"})
 _PARALLEL_TEST = re.compile(r"gpu|cuda|parallel|multi|device|distribut|\bdp\b|\bddp\b|world", re.IGNORECASE)
 _NAMED_ALIKE = re.compile(r"(?!__)\w*(DataParallel\w*|data_parallel)")
 _ROLE_TEST = re.compile(r"train|eval|test|phase|mode|resume|pretrain|arch|sync|finetune", re.IGNORECASE)
@@ -78,6 +81,34 @@ class Program:
         return all(
             binding.kind == "import" for scope in module.scopes.values() for binding in scope.bindings.get(name, ())
         )
+
+    def is_shared(self, at: Span) -> bool:
+        """True when another program of the project runs the module of a place too, without any process group."""
+        return at.path in self._shared and at.path != self.entry_module.path
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        return used_by_others(self.project.modules, self.project.root)
+
+    def free_name(self, wanted: str, at: Span) -> str:
+        """The wanted name, or one like it that the module of `at` binds nowhere."""
+        module = self.module_at(at)
+        taken = {name for scope in module.scopes.values() for name in scope.bindings}
+        return next(name for name in (wanted, *(f"{wanted}_{i}" for i in range(2, 1000))) if name not in taken)
+
+    def device_name(self, at: Span) -> str | None:
+        """The program's own variable for its device at a place, when it is bound to a `torch.device` before it."""
+        module = self.module_at(at)
+        node = next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == at)
+        found = module.lookup("device", module.scope_of.get(node, module.scope))
+        if found is None:
+            return None
+        values = [b.value for b in found[1] if b.kind == "assign"]
+        if len(values) != len(found[1]) or not values:
+            return None
+        calls = [v for v in values if isinstance(v, ast.Call) and module.qualified(v.func) == "torch.device"]
+        before = all(module.span(v).start < at.start for v in calls) or found[0] is module.scope
+        return "device" if len(calls) == len(values) and before else None
 
     def is_name_free(self, name: str) -> bool:
         """True when no module of the program binds the name anywhere."""
@@ -142,16 +173,68 @@ class Program:
         for statement in reversed(module.tree.body):
             if is_main_guard(statement) and isinstance(statement, ast.If):
                 first = next((s for s in statement.body if not self._is_quiet(module, s)), statement.body[-1])
-                return Entry("guard", module.span(first), module.span(statement.body[-1]))
+                before = module.tree.body[: module.tree.body.index(statement)]
+                early = next((s for s in before if self._is_early(module, s)), None)
+                return Entry(
+                    "guard" if early is None else "early",
+                    module.span(early or first),
+                    module.span(statement.body[-1]),
+                )
         executable = [s for s in module.tree.body if not _is_declaration(s)]
         loud = [s for s in executable if not self._is_quiet(module, s)]
         if not loud:
             return Entry("library", None, None)
         return Entry("flat", module.span(loud[0]), module.span(module.tree.body[-1]))
 
+    @cached_property
+    def is_joined(self) -> bool:
+        """True when an earlier conversion has already made the entry join the processes."""
+        return any(isinstance(n, ast.Name) and n.id == "setup_distributed" for n in self.entry_module.nodes)
+
+    def exit_status(self, statement: Span) -> Place | None:
+        """The argument of a `sys.exit(...)` statement, the statement itself when it has none, or None for another one."""
+        module = self.module_at(statement)
+        for node in module.nodes:
+            if isinstance(node, ast.Expr) and module.span(node) == statement and isinstance(node.value, ast.Call):
+                call = node.value
+                if self.external(module, call) in ("sys.exit", "exit", "quit", "os._exit"):
+                    inner = call.args[0] if call.args and isinstance(call.args[0], ast.Call) else node
+                    return Place(module.span(inner), statement, module.segment(inner))
+        return None
+
+    def _is_early(self, module: Module, statement: ast.stmt) -> bool:
+        """A statement above the main guard that already seeds, draws, writes, asks the clock or uses a GPU."""
+        if isinstance(statement, FunctionNode | ast.ClassDef | ast.Import | ast.ImportFrom) or is_main_guard(statement):
+            return False
+        return any(self._acts(module, node, 0) for node in ast.walk(statement) if isinstance(node, ast.Call))
+
+    def _acts(self, module: Module, call: ast.Call, depth: int) -> bool:
+        name = self.external(module, call)
+        if effects_of.acts_alone(module, call, name):
+            return True
+        callee = self.resolver.callee(module, call) if depth < 4 else None
+        if callee is None or isinstance(callee[1], ast.ClassDef):
+            return False
+        inner = (n for n in ast.walk(callee[1]) if isinstance(n, ast.Call))
+        return any(self._acts(callee[0], n, depth + 1) for n in inner)
+
+    @cached_property
+    def acts_on_import(self) -> list[Place]:
+        """Calls that imported modules make while they are imported, and that need the processes to have met."""
+        found = []
+        for module, call in self.calls():
+            if module is self.entry_module or module.scope_of.get(call, module.scope) is not module.scope:
+                continue
+            effect = effects_of.classify(module, call, self.external(module, call))
+            clock = effects_of.clock(module, call, self.external(module, call))
+            kinds = ("write", "remove", "open", "download", "sink", "prompt")
+            if (effect is not None and effect.kind in kinds) or (clock is not None and clock.into != "log"):
+                found.append(self._place(module, call))
+        return found
+
     def _is_quiet(self, module: Module, statement: ast.stmt) -> bool:
         """Argument parsing and plain constants: they may come before the processes meet."""
-        if isinstance(statement, ast.Assign) and _is_plain(statement.value):
+        if isinstance(statement, ast.Assign | ast.Expr) and _is_plain(statement.value):
             return True
         if isinstance(statement, ast.Assign | ast.Expr):
             value = statement.value
@@ -287,6 +370,7 @@ class Program:
                     and self._only_places(module, other, call)
                     and (_moves_to_cuda(other) or not _moves_to_cuda(branch)),
                     orelse=in_else,
+                    wraps_elsewhere=wraps_elsewhere,
                     lines=tuple(module.span(s) for s in branch),
                 )
             child = ancestor
@@ -344,6 +428,8 @@ class Program:
             callee = self.resolver.callee(module, call)
             if callee is not None and isinstance(callee[1], ast.ClassDef) and _is_converted(callee[1]):
                 continue
+            if callee is not None and any(n in self._wrap_nodes for n in ast.walk(callee[1])):
+                continue  # a function that wraps: what is inside it is converted or reported
             where = (
                 f"defined in {callee[0].path}"
                 if callee is not None
@@ -361,17 +447,32 @@ class Program:
     def wraps_behind(self, module: Module, node: ast.AST) -> list[Value]:
         return [v for v in self.resolver.values(module, node) if v.node in self._wrap_nodes]
 
-    def functional_inputs(self, wrap: Wrap) -> Span | None:
-        """The `inputs` expression of a functional `data_parallel(module, inputs, ...)` call, when it is one tensor."""
+    def functional_call(self, wrap: Wrap) -> tuple[str, tuple[Span, ...]] | None:
+        """The arguments of a functional `data_parallel(module, inputs, ...)` call, as text with holes from `$1` on."""
         module, call, _, _ = next(row for node, row in self._wrap_nodes.items() if row[0].span(node) == wrap.at)
         inputs = argument(call, "inputs", 1)
-        if (
-            inputs is None
-            or isinstance(inputs, ast.Tuple | ast.Starred)
-            or argument(call, "module_kwargs", 5) is not None
-        ):
+        if inputs is None:
             return None
-        return module.span(inputs)
+        parts: list[tuple[str, ast.expr]] = []
+        if isinstance(inputs, ast.Tuple):
+            parts += [("*", e.value) if isinstance(e, ast.Starred) else ("", e) for e in inputs.elts]
+        elif not (isinstance(inputs, ast.Constant) and inputs.value is None):
+            parts.append(("*" if self._is_tuple(module, inputs) else "", inputs))
+        named = argument(call, "module_kwargs", 5)
+        if named is not None and not (isinstance(named, ast.Constant) and named.value is None):
+            parts.append(("**", named))
+        text = ", ".join(f"{stars}${place}" for place, (stars, _) in enumerate(parts, 1))
+        return text, tuple(module.span(part) for _, part in parts)
+
+    def _is_tuple(self, module: Module, node: ast.expr) -> bool:
+        """True for a tuple in a variable, and for the `args` of `def f(*args)`."""
+        if isinstance(node, ast.Name):
+            found = module.lookup(node.id, module.scope_of.get(node, module.scope))
+            function = found[0].node if found else None
+            if isinstance(function, ast.FunctionDef) and function.args.vararg is not None:
+                if function.args.vararg.arg == node.id:
+                    return True
+        return any(isinstance(value.node, ast.Tuple) for value in self.resolver.values(module, node))
 
     @cached_property
     def async_transfers(self) -> list[Place]:
@@ -390,9 +491,13 @@ class Program:
         found = []
         for module, call in self.calls():
             effect = effects_of.classify(module, call, self.external(module, call))
-            if effect is not None:
+            if effect is not None and not (self._is_own_method(module, call) or is_settled(module, call)):
                 found.append(effect)
         return found
+
+    def _is_own_method(self, module: Module, call: ast.Call) -> bool:
+        """`utils.mkdir(path)`: a function of the project that is only called like a library's method."""
+        return self.external(module, call) == "" and self.resolver.callee(module, call) is not None
 
     @cached_property
     def clocks(self) -> list[Clock]:
@@ -400,7 +505,7 @@ class Program:
         found = []
         for module, call in self.calls():
             clock = effects_of.clock(module, call, self.external(module, call))
-            if clock is not None:
+            if clock is not None and not is_settled(module, call):
                 found.append(clock)
         return found
 
@@ -495,6 +600,21 @@ class Program:
                     continue
                 found.append(self._place(module, node))
         return found
+
+
+def is_settled(module: Module, node: ast.AST) -> bool:
+    """True for what one process does already, or all of them take from rank 0."""
+    child = node
+    for ancestor in module.ancestors(node):
+        if isinstance(ancestor, ast.If | ast.IfExp) and child is not ancestor.test:
+            if "get_rank()" in module.segment(ancestor.test):
+                return True
+        if isinstance(ancestor, ast.Call) and dotted(ancestor.func) == "from_rank_zero":
+            return True
+        if isinstance(ancestor, ast.FunctionDef | ast.ClassDef) and ancestor.name in _OURS:
+            return True
+        child = ancestor
+    return False
 
 
 def _is_converted(node: ast.ClassDef) -> bool:

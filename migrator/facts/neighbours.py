@@ -1,0 +1,60 @@
+"""Which modules of a program other programs of the same project use too.
+
+In: the program's modules and the project's folder.  Out: their paths.  What is put there must also work in a program that
+never joined a process group, such as a script that evaluates or exports.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from migrator.facts.syntax import Module
+
+_SKIPPED = {"site-packages", "venv", "node_modules", "__pycache__", "build", "dist"}
+_MAX_FILES = 3000
+_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+([^#\n]*)|import[ \t]+([^#\n]*))", re.MULTILINE)
+
+
+def used_by_others(modules: dict[str, Module], root: Path) -> frozenset[str]:
+    """Paths of the modules that files outside the program import, directly or through other modules."""
+    own = {os.path.realpath(module.path) for module in modules.values()}
+    names: set[str] = set()
+    for path in _other_files(root, own):
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        names.update(_imported(text))
+    by_tail: dict[str, list[Module]] = {}
+    for module in modules.values():
+        by_tail.setdefault(module.name.rpartition(".")[2], []).append(module)
+    queue = [module for name in names for module in by_tail.get(name, ())]
+    found: set[str] = set()
+    while queue:
+        module = queue.pop()
+        if module.path not in found:
+            found.add(module.path)
+            queue += [m for name in module.imported_modules for part in name.split(".") for m in by_tail.get(part, ())]
+    return frozenset(found)
+
+
+def _other_files(root: Path, own: set[str]) -> Iterable[Path]:
+    count = 0
+    for folder, folders, files in os.walk(root):
+        folders[:] = [f for f in folders if f not in _SKIPPED and not f.startswith(".")]
+        for file in sorted(files):
+            if file.endswith(".py") and os.path.realpath(os.path.join(folder, file)) not in own:
+                count += 1
+                if count > _MAX_FILES:
+                    return
+                yield Path(folder, file)
+
+
+def _imported(text: str) -> Iterable[str]:
+    """Every part of every name that a file imports: `from a.b import c` gives a, b and c."""
+    for match in _IMPORT.finditer(text):
+        for part in (match[1], match[2], match[3]):
+            yield from re.findall(r"\w+", part or "")
