@@ -41,8 +41,8 @@ class SplitDataParallel(nn.Module):
             return self.module(*inputs, **kwargs)
 
         split = _plan(inputs, kwargs, self.dim, device)
-        replica, paths = _replicate(self.module, split)
-        inputs, kwargs, paths = _scatter((inputs, kwargs), split, paths)
+        replica, to_parameters = _replicate(self.module, split)
+        inputs, kwargs, to_inputs = _scatter((inputs, kwargs), split)
         SplitDataParallel.calls += 1
         seed = hash((torch.initial_seed(), SplitDataParallel.calls, split.index)) % 2**63
         try:
@@ -58,7 +58,7 @@ class SplitDataParallel(nn.Module):
         for failure in reports:
             if isinstance(failure, ExceptionWrapper):
                 failure.reraise()
-        return _gather(output, tensors, reports[: split.count], split, paths)
+        return _gather(output, tensors, reports[: split.count], split, [*to_parameters, *to_inputs])
 
     def _run_replica(self, replica, inputs, kwargs):
         return replica(*inputs, **kwargs)
@@ -118,13 +118,14 @@ def _named_tensors(value, name="output"):
 
 
 def _replicate(module, split):
-    """A throw-away copy of the module that shares its parameters; and a tensor, if any, that leads back to them."""
-    tracked = [t for t in chain(module.parameters(), module.buffers()) if t.requires_grad and torch.is_grad_enabled()]
+    """A throw-away copy of the module that shares its parameters; and a path back: one of those that need a gradient."""
+    parameters, buffers = list(module.parameters()), list(module.buffers())
+    tracked = [t for t in parameters + buffers if t.requires_grad and torch.is_grad_enabled()]
     shared = _Exchange.apply(lambda tensors: tensors, partial(_sum, split, tracked), *tracked) if tracked else ()
     copies = dict(zip(map(id, tracked), shared))
-    for tensor in module.parameters():
+    for tensor in parameters:
         copies.setdefault(id(tensor), tensor.detach())
-    for tensor in module.buffers():  # what replica 0 writes to a buffer stays, what another one writes is lost
+    for tensor in buffers:  # what replica 0 writes to a buffer stays, what another one writes is lost
         copies.setdefault(id(tensor), tensor.clone() if dist.get_rank() else tensor)
     replicas = {original: original._replicate_for_data_parallel() for original in module.modules()}
     for original, replica in replicas.items():
@@ -138,14 +139,14 @@ def _replicate(module, split):
     return replicas[module], shared[:1]
 
 
-def _scatter(arguments, split, paths):
-    """This replica's chunk of each tensor, as a copy: the batch, equal on all ranks, must stay as it is."""
+def _scatter(arguments, split):
+    """This replica's chunk of each tensor, and a path back. It is a copy: the batch, equal on all ranks, must stay so."""
     tracked = {}
     if torch.is_grad_enabled():
         _map_tensors(lambda t: tracked.setdefault(id(t), t) if t.requires_grad else None, arguments)
     layouts = [([c.shape for c in t.chunk(_world_size(), split.dim)], t.dtype) for t in tracked.values()]
     maps = partial(_own_rows, split, layouts), partial(_all_rows, split, layouts)
-    chunks = _Exchange.apply(*maps, *[t.to(split.device) for t in tracked.values()], *paths) if tracked else ()
+    chunks = _Exchange.apply(*maps, *[t.to(split.device) for t in tracked.values()]) if tracked else ()
     done = dict(zip(tracked, chunks))
 
     def take(tensor):
@@ -153,7 +154,7 @@ def _scatter(arguments, split, paths):
             return done[id(tensor)]
         return tensor.chunk(_world_size(), split.dim)[split.index].to(split.device, copy=True)
 
-    return *_map_tensors(take, arguments), (*paths, *chunks[:1])
+    return *_map_tensors(take, arguments), chunks[:1]
 
 
 def _gather(output, tensors, reports, split, paths):
@@ -163,8 +164,7 @@ def _gather(output, tensors, reports, split, paths):
         raise ValueError(f"the outputs of the replicas have different structures: {kinds}")
     layouts = [([report[name][0] for report in reports], t.dtype) for name, t in tensors.items()]
     maps = partial(_all_rows, split, layouts), partial(_own_rows, split, layouts)
-    # Through the paths each rank's backward pass reaches the parameters and the inputs, though its own output may not
-    # depend on them, and comes to its collectives in one order.
+    # The paths lead each rank's backward pass to the collectives, even if its own output depends on no parameter.
     whole = _Exchange.apply(*maps, *tensors.values(), *paths) if tensors else ()
     in_order = iter([w if any(r[n][2] for r in reports) else w.detach() for n, w in zip(tensors, whole)])
     return _map_tensors(lambda _: next(in_order), output)
@@ -242,8 +242,11 @@ def _random_numbers(seed):
     """Draw from a stream of this replica's own; afterwards the program's streams go on, equal on all ranks."""
     numpy = sys.modules.get("numpy")
     states = random.getstate(), numpy and numpy.random.get_state()
-    with torch.random.fork_rng([torch.cuda.current_device()] if torch.cuda.is_available() else []):
-        torch.manual_seed(seed)
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices):
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed the other devices as well
+        for _ in devices:
+            torch.cuda.manual_seed(seed)
         random.seed(seed)
         if numpy:
             numpy.random.seed(seed % 2**32)

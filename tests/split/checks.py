@@ -739,6 +739,16 @@ def buffers_in_the_graph_of_two_forwards() -> None:
 
 
 @check
+def buffers_written_behind_autograd_s_back() -> None:
+    def forward(s: Any, x: torch.Tensor) -> torch.Tensor:
+        y = s.linear(x) * s.count
+        s.count.data += x.sum()
+        return y
+
+    agree(lambda: With(forward), train(square, square))
+
+
+@check
 def accumulated_gradients_with_an_optimizer_and_clipping() -> None:
     def drive(m: nn.Module) -> Any:
         optimizer = torch.optim.AdamW(m.parameters(), 0.05, weight_decay=0.1, eps=0.01)
