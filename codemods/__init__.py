@@ -12,6 +12,11 @@ RULE_FILES = (
     "join_processes",
     "visible_devices",
     "split_call",
+    "wrap_model",
+    "shard_loader",
+    "set_epoch",
+    "vary_seed",
+    "share_evaluation",
     "device_count",
     "type_tests",
     "own_device",
@@ -21,6 +26,10 @@ RULE_FILES = (
     "same_names",
     "prompts",
     "look_alikes",
+    "load_device",
+    "other_logs",
+    "progress_bars",
+    "own_branches",
 )
 
 

@@ -27,7 +27,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
     dist, imports = context.dist(entry.first)
     start = "setup_distributed()\n"
     helpers = [context.helper(entry.first, "setup_distributed")]
-    if context.sharing.way == "call":
+    if context.sharing.way == "call" or not context.program.seeds_itself:
         start += "seed_alike()\n"
         helpers.append(context.helper(entry.first, "seed_alike"))
     if entry.kind == "early":

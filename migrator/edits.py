@@ -27,7 +27,8 @@ class Replace:
 class SetArgument:
     """Give a call's argument a new value, in place; append it as a keyword when the call does not have it.
 
-    `position` is the positional index that means the same argument, where there is one.
+    `position` is the positional index that means the same argument, where there is one; with `rename` the keyword
+    changes its name too, in place.
     """
 
     at: Span
@@ -35,6 +36,7 @@ class SetArgument:
     text: str
     position: int | None = None
     holes: tuple[Span, ...] = ()
+    rename: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,12 +111,17 @@ def argument_index(call: cst.Call, name: str, position: int | None) -> int | Non
     return position if all(not a.star and a.keyword is None for a in call.args[: position + 1]) else None
 
 
-def set_argument(call: cst.Call, name: str, position: int | None, value: cst.BaseExpression) -> cst.Call:
-    """Give an argument a new value in place, or append it as a keyword, in the layout of the call."""
+def set_argument(
+    call: cst.Call, name: str, position: int | None, value: cst.BaseExpression, rename: str = ""
+) -> cst.Call:
+    """Give an argument a new value (and keyword) in place, or append it as a keyword, in the layout of the call."""
     index = argument_index(call, name, position)
     args = list(call.args)
     if index is not None:
         args[index] = args[index].with_changes(value=value)
+        keyword = args[index].keyword
+        if rename and keyword is not None:
+            args[index] = args[index].with_changes(keyword=keyword.with_changes(value=rename))
         return call.with_changes(args=args)
     new = cst.ensure_type(cst.parse_expression(f"f({name}=x)"), cst.Call).args[0].with_changes(value=value)
     args = [_standing_beside_others(arg) for arg in args]

@@ -117,7 +117,7 @@ class _Rewriter(cst.CSTTransformer):
             raise EditConflict(edit.at, [labelled.rule], "an argument can only be changed in a call")
         if isinstance(edit, SetArgument):
             value = fitted(self._filled(edit.text, edit.holes), cst.Arg(cst.Name("x")))
-            return set_argument(node, edit.name, edit.position, value)
+            return set_argument(node, edit.name, edit.position, value, edit.rename)
         assert isinstance(edit, DropArgument)
         return drop_argument(node, edit.name, edit.position)
 

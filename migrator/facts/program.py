@@ -162,8 +162,45 @@ class Program:
                 places.append(self._place(module, call, name.rpartition(".")[2]))
         return places
 
+    def tests_around(self, statement: Span) -> list[str]:
+        """The tests of all `if`s around a statement, innermost first, also around the calls of its function."""
+        module = self.module_at(statement)
+        node = next((n for n in module.nodes if isinstance(n, ast.stmt) and module.span(n) == statement), None)
+        return self._tests(module, node, 0) if node is not None else []
+
+    def _tests(self, module: Module, node: ast.AST, depth: int) -> list[str]:
+        tests: list[str] = []
+        child = node
+        for ancestor in module.ancestors(node):
+            if isinstance(ancestor, ast.If) and not is_main_guard(ancestor) and child is not ancestor.test:
+                text = " ".join(module.segment(ancestor.test).split())
+                tests.append(f"not ({text})" if child in ancestor.orelse else text)
+            if isinstance(ancestor, FunctionNode):
+                sites = self.resolver.call_sites(ancestor) if depth < 3 else []
+                rest = [self._tests(caller, call, depth + 1) for caller, call in sites]
+                return tests + (rest[0] if rest and all(rest) else [])
+            child = ancestor
+        return tests
+
     def _place(self, module: Module, node: ast.AST, note: str = "") -> Place:
         return Place(module.span(node), module.span(module.statement(node)), module.segment(node), note)
+
+    @cached_property
+    def seeds_itself(self) -> bool:
+        """True when the program always seeds every source of random numbers that it uses."""
+        seeded: set[str] = set()
+        used = {"torch"}
+        for module, call in self.calls():
+            name = self.external(module, call)
+            source = "numpy" if name.startswith("numpy.random.") else name.split(".")[0]
+            if name in ("torch.manual_seed", "numpy.random.seed", "random.seed"):
+                if module.enclosing(call, ast.If, ast.Try) is None and not any(
+                    c.at == module.span(a) for a in call.args for c in self.clocks
+                ):
+                    seeded.add(source)
+            elif name.startswith(("numpy.random.", "random.")):
+                used.add(source)
+        return used <= seeded
 
     # ---------------------------------------------------------------- entry
     @cached_property

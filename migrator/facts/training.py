@@ -18,6 +18,7 @@ from migrator.facts.resolve import Value
 from migrator.facts.syntax import FunctionNode, Module, Span, argument, dotted, has_unpacking, names_in
 
 DATA_LOADER = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
+_LOADING_ONLY = frozenset({"num_workers", "pin_memory", "prefetch_factor", "persistent_workers", "timeout"})
 _READING_METHODS = frozenset(
     [
         "state_dict",
@@ -60,6 +61,7 @@ class Loader:
     batch_text: str
     shuffle: Span | None
     shuffle_keyword: bool
+    has_none_sampler: bool
     shuffled: bool | None
     drop_last: str | None
     workers: Span | None
@@ -166,6 +168,13 @@ class _Reader:
                 self.obstacle(module, node, "the batch is not the first dimension")
             elif not wrap.target:
                 self.obstacle(module, node, "the wrapped model has no name of its own")
+        for wrap in program.wraps:
+            for guard in wrap.guards:
+                if not guard.parallel and not guard.wraps_elsewhere:
+                    module = program.module_at(wrap.at)
+                    self.obstacle(
+                        module, self._node(module, wrap.at), f"whether the model is wrapped depends on `{guard.test}`"
+                    )
         names = {wrap.target for wrap in program.wraps}
         if len(names) > 1:
             module = program.module_at(program.wraps[1].at)
@@ -250,7 +259,7 @@ class _Reader:
         drop_last = argument(call, "drop_last", 8)
         statement = module.statement(call)
         if training:
-            if has_unpacking(call):
+            if has_unpacking(call) and not self._unpacks_harmless(module, call):
                 self.obstacle(module, call, "the loader's arguments are not all in sight")
             if dataset is None or batch is None:
                 self.obstacle(module, call, "the loader has no batch size of its own")
@@ -287,11 +296,25 @@ class _Reader:
             batch_text=module.segment(batch) if batch is not None else "",
             shuffle=module.span(shuffle) if shuffle is not None else None,
             shuffle_keyword=any(k.arg == "shuffle" for k in call.keywords),
+            has_none_sampler=sampler is not None,
             shuffled=bool(shuffle.value) if isinstance(shuffle, ast.Constant) else None,
             drop_last=module.segment(drop_last) if drop_last is not None else None,
             workers=module.span(workers) if workers is not None else None,
             workers_text=module.segment(workers) if workers is not None else "",
         )
+
+    def _unpacks_harmless(self, module: Module, call: ast.Call) -> bool:
+        """`**kwargs` that only say how batches are loaded, not which."""
+        unpacked = [k.value for k in call.keywords if k.arg is None]
+        values = [v for node in unpacked for v in self.resolver.values(module, node) if v.kind != "constant"]
+        keys = [
+            k.value if isinstance(k, ast.Constant) else None
+            for v in values
+            if isinstance(v.node, ast.Dict)
+            for k in v.node.keys
+        ]
+        known = bool(values) and all(isinstance(v.node, ast.Dict) for v in values)
+        return known and not any(isinstance(a, ast.Starred) for a in call.args) and set(keys) <= _LOADING_ONLY
 
     def _is_iterable(self, module: Module, dataset: ast.expr) -> bool:
         for value in self.resolver.values(module, dataset):

@@ -1,0 +1,72 @@
+"""Each process reads its own share of the training data, and all shares together make the original's batches.
+
+A DistributedSampler deals out the samples; the loader's batch is divided, so that the batch size of the command line, the
+learning rate and the schedule keep their meaning.  Loader workers are divided too: they are the machine's, not the process's.
+"""
+
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import DropArgument, Edit, InsertBefore, Replace, SetArgument
+from migrator.facts.training import Loader
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    training = context.sharing.training
+    if training is None or context.sharing.way != "distributed":
+        return
+    for loader in training.loaders:
+        yield RULE.converted(loader.at, "each process loads its share of every batch", *_edits(context, loader))
+    first = training.loaders[0]
+    if first.drop_last in (None, "False"):
+        yield RULE.note(
+            first.at,
+            "where the number of samples does not divide, an epoch repeats up to world size - 1 of them in its last batch"
+            " (--sampling call has no such difference)",
+        )
+
+
+def _edits(context: Context, loader: Loader) -> Iterator[Edit]:
+    sampler, imports = context.module(loader.at, "torch.utils.data.distributed.DistributedSampler")
+    torch, more = context.module(loader.at, "torch")
+    dist, third = context.dist(loader.at)
+    yield from (*imports, *more, *third)
+    dataset = loader.dataset_text
+    if loader.dataset_is_call:
+        # A data set that is made in the call would be made twice: it gets a name first.
+        dataset = context.program.free_name("train_set", loader.at)
+        yield InsertBefore(loader.statement, f"{dataset} = {loader.dataset_text}\n")
+        yield Replace(loader.dataset, dataset)
+    made = f"{sampler}({dataset}, seed={torch}.initial_seed()"
+    if loader.shuffled is None and loader.shuffle is not None:
+        made += f", shuffle={context.program.text(loader.shuffle)}"
+    if loader.drop_last not in (None, "False"):
+        made += f", drop_last={loader.drop_last}"
+    name = context.program.free_name("train_sampler", loader.at)
+    yield InsertBefore(loader.statement, f"{name} = {made})\n")
+    if loader.shuffle_keyword:
+        yield SetArgument(loader.at, "shuffle", name, rename="sampler")
+        if loader.has_none_sampler:
+            yield DropArgument(loader.at, "sampler", 3)
+    else:
+        yield SetArgument(loader.at, "shuffle", "False", 2)
+        yield SetArgument(loader.at, "sampler", name, 3)
+    if loader.batch is not None:
+        yield context.helper(loader.at, "local_batch")
+        yield SetArgument(loader.at, "batch_size", "local_batch($0)", 1, holes=(loader.batch,))
+    if loader.workers is not None and loader.workers_text != "0":
+        yield SetArgument(
+            loader.at,
+            "num_workers",
+            f"-(-{_operand(loader.workers_text)} // {dist}.get_world_size())",
+            5,
+            holes=(loader.workers,),
+        )
+
+
+def _operand(text: str) -> str:
+    """A hole for a value in front of `//`: parentheses where the text is more than a name or call."""
+    return "$0" if text.replace(".", "").replace("_", "").isalnum() else "($0)"
+
+
+RULE = Rule("MG201", "shard-loader", check, __doc__ or "", hazards=("H01", "H02", "H06", "H07", "H14", "H16", "H19"))

@@ -1,0 +1,69 @@
+"""Evaluation is shared out without padding, and its figures are those of the whole set.
+
+Each process evaluates its own samples through the bare model, with rank 0's BatchNorm statistics; what the loop adds up is
+then added over the processes, so that every decision on it is the same everywhere.  Where the figures were not all
+recognised, every process evaluates everything instead, which is right and not faster.
+"""
+
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import Edit, InsertAfter, InsertBefore, Replace, SetArgument
+from migrator.facts.training import EvaluationLoop, Meter
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    training = context.sharing.training
+    if training is None or context.sharing.way != "distributed":
+        return
+    for meters in training.meters:
+        yield RULE.converted(
+            meters.after, "figures of the epoch cover the samples of all processes", *gathering(context, meters)
+        )
+    for loop in training.evaluations:
+        if loop.share and context.options.evaluation != "replicate":
+            yield RULE.converted(
+                loop.at, "each process evaluates its own samples; the figures are added up", *_share(context, loop)
+            )
+        elif loop.model_calls:
+            yield RULE.note(loop.at, f"every process evaluates all samples: {loop.why_not or 'as asked'}")
+
+
+def gathering(context: Context, meters: Meter) -> Iterator[Edit]:
+    """Edits that put the figures of a loop together after it."""
+    helper = {"object": "average_over_ranks", "sum": "sum_over_ranks", "mean": "mean_over_ranks"}[meters.kind]
+    names = ", ".join(meters.names)
+    call = f"{helper}({names})"
+    yield context.helper(meters.after, helper)
+    yield InsertAfter(meters.after, f"{call}\n" if meters.kind == "object" else f"{names} = {call}\n")
+
+
+def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
+    loader = loop.loader
+    assert loader is not None and loader.batch is not None
+    dist, imports = context.dist(loader.at)
+    yield from imports
+    yield context.helper(loader.at, "own_share")
+    yield SetArgument(loader.at, "dataset", "own_share($0)", 0, holes=(loader.dataset,))
+    world = f"{dist}.get_world_size()"
+    yield SetArgument(
+        loader.at, "batch_size", f"-(-{_operand(loader.batch_text)} // {world})", 1, holes=(loader.batch,)
+    )
+    if loader.workers is not None and loader.workers_text != "0":
+        yield SetArgument(
+            loader.at, "num_workers", f"-(-{_operand(loader.workers_text)} // {world})", 5, holes=(loader.workers,)
+        )
+    models = dict.fromkeys(context.program.text(call) for call in loop.model_calls)
+    yield context.helper(loop.at, "sync_buffers")
+    yield InsertBefore(loop.at, "".join(f"sync_buffers({model})\n" for model in models))
+    for call in loop.model_calls:
+        yield Replace(call, "$0.module", (call,))
+    for meters in loop.meters:
+        yield from gathering(context, meters)
+
+
+def _operand(text: str) -> str:
+    return "$0" if text.replace(".", "").replace("_", "").isalnum() else "($0)"
+
+
+RULE = Rule("MG702", "share-evaluation", check, __doc__ or "", hazards=("H09", "H39", "H42", "H101", "H103"))

@@ -1,0 +1,27 @@
+"""Processes draw splits and first weights alike, and augmentation and dropout each for itself.
+
+With one seed everywhere all processes would crop and flip their samples in the same way.  The seeds part after everything
+that must be equal has been made, just before the epochs begin; rank 0 goes on as the original did.
+"""
+
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import InsertBefore
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    training = context.sharing.training
+    if training is None or context.sharing.way != "distributed" or training.epoch_loop is None:
+        return
+    if context.options.seed_policy == "same":
+        return
+    yield RULE.converted(
+        training.epoch_loop,
+        "from here on each process augments its own samples in its own way",
+        context.helper(training.epoch_loop, "vary_seed_by_rank"),
+        InsertBefore(training.epoch_loop, "vary_seed_by_rank()\n"),
+    )
+
+
+RULE = Rule("MG203", "vary-seed", check, __doc__ or "", hazards=("H11", "H17", "H18"))

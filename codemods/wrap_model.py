@@ -1,0 +1,50 @@
+"""The trained model is wrapped once, whole, complete and on its device, wherever a process group exists.
+
+The original's guard (a flag, a count of GPUs) decided whether DataParallel was used; now the process group decides.  A
+model left bare behind a flag would train a different copy in every process, silently.
+"""
+
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import AddImport, Edit, Inline, InsertAfter, Remove, Replace
+from migrator.facts.model import Wrap
+
+_REASON = "gradients are averaged over the processes"
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    if context.sharing.way != "distributed":
+        return
+    inlined: set[object] = set()
+    for wrap in context.program.wraps:
+        text, edits = _wrapping(context, wrap)
+        guard = next((g for g in wrap.guards if g.parallel), None)
+        reason = _REASON
+        if guard is not None:
+            reason += "; the process group, not a flag, decides that the model is wrapped"
+        if guard is not None and not guard.exclusive:
+            inner = context.program.text(wrap.inner)
+            line = f"{wrap.target} = {text.replace('$0', inner)}\n"
+            yield RULE.converted(wrap.at, reason, *edits, Remove(wrap.statement), InsertAfter(guard.at, line))
+            continue
+        edits.append(Replace(wrap.conditional or wrap.outer, text, (wrap.inner,)))
+        if guard is not None and guard.at not in inlined:
+            inlined.add(guard.at)
+            edits.append(Inline(guard.at, guard.orelse))
+        yield RULE.converted(wrap.at, reason, *edits)
+
+
+def _wrapping(context: Context, wrap: Wrap) -> tuple[str, list[Edit]]:
+    """Text of the wrap: with the program's own `device` where there is one, else by a helper."""
+    device = context.program.device_name(wrap.at)
+    if device is None:
+        return "wrap_model($0)", [context.helper(wrap.at, "wrap_model")]
+    name, imports = context.module(wrap.at, "torch.nn.parallel.DistributedDataParallel")
+    placed = "$0" if ".to(" in wrap.inner_text or ".cuda(" in wrap.inner_text else f"$0.to({device})"
+    ids = f'[{device}] if {device}.type == "cuda" else None'
+    return f"{name}({placed}, device_ids={ids})", list(imports)
+
+
+RULE = Rule("MG301", "wrap-model", check, __doc__ or "", hazards=("H48", "H56", "H61", "H63", "H65", "H96"))
+_ = AddImport

@@ -1,0 +1,74 @@
+"""Reading checkpoints back: which loads would put tensors where they were saved from.
+
+In: a `Program`.  Out: `torch.load` calls without `map_location` whose result is a checkpoint or a whole model.  Caches of data
+sets, which hold no GPU tensors, are left out.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from migrator.facts.model import Place
+from migrator.facts.program import Program
+from migrator.facts.syntax import Module, argument, has_unpacking
+
+_MODEL_METHODS = frozenset(
+    ["cuda", "to", "eval", "train", "parameters", "state_dict", "load_state_dict", "module", "half"]
+)
+
+
+def unplaced_loads(program: Program) -> list[Place]:
+    """Loads of checkpoints that do not say on which device."""
+    found = []
+    for module, call in program.calls():
+        if program.external(module, call) != "torch.load" or has_unpacking(call):
+            continue
+        if argument(call, "map_location", 1) is not None or _in_dataset(module, call):
+            continue
+        if _is_checkpoint(program, module, call):
+            found.append(Place(module.span(call), module.span(module.statement(call)), module.segment(call)))
+    return found
+
+
+def _in_dataset(module: Module, call: ast.Call) -> bool:
+    owner = module.scope_of.get(call, module.scope).owner_class
+    return (
+        owner is not None
+        and isinstance(owner.node, ast.ClassDef)
+        and any(isinstance(s, ast.FunctionDef) and s.name == "__getitem__" for s in owner.node.body)
+    )
+
+
+def _is_checkpoint(program: Program, module: Module, call: ast.Call) -> bool:
+    """True when the result is loaded into something, indexed, or used as a model."""
+    parent = module.parents.get(call)
+    if isinstance(parent, ast.Subscript):
+        return True
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in _MODEL_METHODS
+    if isinstance(parent, ast.Call):
+        return _loads(parent)
+    if isinstance(parent, ast.Return):
+        return module.scope_of.get(call, module.scope).is_function
+    if not isinstance(parent, ast.Assign) or parent.value is not call:
+        return False
+    names = {t.id for t in parent.targets if isinstance(t, ast.Name)}
+    names |= {t.attr for t in parent.targets if isinstance(t, ast.Attribute)}
+    return any(_used_as_checkpoint(module, node, names) for node in module.nodes)
+
+
+def _used_as_checkpoint(module: Module, node: ast.AST, names: set[str]) -> bool:
+    if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+        return False
+    if (node.id if isinstance(node, ast.Name) else node.attr) not in names:
+        return False
+    parent = module.parents.get(node)
+    if isinstance(parent, ast.Subscript) and parent.value is node:
+        return isinstance(parent.slice, ast.Constant) and isinstance(parent.slice.value, str)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in (*_MODEL_METHODS, "items", "keys", "get")
+    return isinstance(parent, ast.Call) and _loads(parent)
+
+
+def _loads(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict"
