@@ -2,7 +2,6 @@
 
 All ranks must run the same program on equal batches; only what happens inside the wrapped call differs between them.
 """
-# ruff: noqa: B905
 
 import contextlib
 import math
