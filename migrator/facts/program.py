@@ -47,7 +47,7 @@ class Program:
 
     def __init__(self, project: Project):
         self.project = project
-        self.modules = list(project.modules.values())
+        self.modules = [m for m in project.modules.values() if m is project.entry or not _is_ours(m)]
         self.entry_module = project.entry
         self.resolver = Resolver(project.modules)
         self._by_path = {module.path: module for module in self.modules}
@@ -558,7 +558,7 @@ class Program:
         found = []
         for module in self.modules:
             for node in module.nodes:
-                if self._is_other_main(module, node):
+                if self._is_other_main(module, node) or (self.is_joined and is_settled(module, node)):
                     continue
                 literal = self._device_literal(module, node)
                 if literal is not None:
@@ -608,7 +608,7 @@ class Program:
             if announced and _is_announcement(statement.value):  # type: ignore[attr-defined]
                 continue
             place = self._place(module, call)
-            if any(span.contains(place.at) for span in gone) or _asks_for_any(module, call):
+            if any(span.contains(place.at) for span in gone) or _asks_for_any(module, call) or is_settled(module, call):
                 continue
             found.append(place)
         return found
@@ -639,12 +639,23 @@ class Program:
         return found
 
 
+def _is_ours(module: Module) -> bool:
+    """The module of helpers that an earlier conversion put beside the entry."""
+    return "setup_distributed" in module.scope.bindings and any(
+        b.kind == "def" for b in module.scope.bindings["setup_distributed"]
+    )
+
+
 def is_settled(module: Module, node: ast.AST) -> bool:
     """True for what one process does already, or all of them take from rank 0."""
+    if isinstance(node, ast.Call) and any(
+        isinstance(n, ast.IfExp) and "get_rank()" in module.segment(n.test) for n in ast.walk(node)
+    ):
+        return True
     child = node
     for ancestor in module.ancestors(node):
         if isinstance(ancestor, ast.If | ast.IfExp) and child is not ancestor.test:
-            if "get_rank()" in module.segment(ancestor.test):
+            if re.search(r"get_rank\(\)|is_initialized\(\)", module.segment(ancestor.test)):
                 return True
         if isinstance(ancestor, ast.Call) and dotted(ancestor.func) == "from_rank_zero":
             return True

@@ -1,0 +1,32 @@
+"""A program that already has a branch for several processes takes the converted one.
+
+Such a branch joins a group and wraps the model itself; it stands behind an option or a launcher's variable.  The converted
+program has joined before it gets there, so the option stays off; a group that is joined in any case is for a person.
+"""
+
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    if context.program.is_joined:
+        return
+    for place in context.program.existing_ddp:
+        tests = context.program.tests_around(place.statement)
+        if tests:
+            yield RULE.note(
+                place.at,
+                f"the program's own way to use several processes; it stays behind `{tests[0]}`, which must not hold now",
+            )
+        elif place.note == "init_process_group":
+            yield RULE.question(
+                place.at,
+                "the program joins a process group here in any case: it would join twice. Remove one of the two",
+            )
+        else:
+            continue
+        return
+
+
+RULE = Rule("MG103", "own-branches", check, __doc__ or "", hazards=("H90",))
