@@ -87,7 +87,17 @@ class Context:
     def is_rank_zero(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
         """A test that holds on one process only, spelled for the module of `at`."""
         dist, edits = self.dist(at)
-        return f"{dist}.get_rank() == 0", edits
+        test = f"{dist}.get_rank() == 0"
+        return f"not {dist}.is_initialized() or {test}" if self.program.is_shared(at) else test, edits
+
+    def barrier(self, at: Span) -> str:
+        """A statement that waits for all processes, spelled for the module of `at` (whose import of dist is needed)."""
+        dist, _ = self.dist(at)
+        return (
+            f"if {dist}.is_initialized():\n    {dist}.barrier()\n"
+            if self.program.is_shared(at)
+            else f"{dist}.barrier()\n"
+        )
 
     def helper(self, at: Span, name: str) -> AddHelper:
         return AddHelper(at, name)

@@ -13,11 +13,14 @@ from migrator.edits import Replace
 def check(context: Context) -> Iterator[Diagnostic]:
     for count in context.program.device_counts:
         dist, imports = context.dist(count.at)
+        size = f"{dist}.get_world_size()"
+        if context.program.is_shared(count.at):
+            size = f"{size} if {dist}.is_initialized() else $0"
         yield RULE.converted(
             count.at,
             "the batch is shared by the processes, whose number this is",
             *imports,
-            Replace(count.at, f"{dist}.get_world_size()"),
+            Replace(count.at, size, (count.at,)),
         )
 
 

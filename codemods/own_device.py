@@ -4,11 +4,13 @@ The process's device is set when it joins the group; "cuda" without an index mea
 first of a list of ids, would gather all processes on one GPU.
 """
 
+import re
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import DropArgument, Remove, Replace
 
+_TENSORS = re.compile(r"\.device\s*\)$")  # where a tensor is, is this process's own GPU
 _REASON = "without an index this means the process's own GPU"
 
 
@@ -29,9 +31,10 @@ def check(context: Context) -> Iterator[Diagnostic]:
             yield RULE.converted(literal.at, _REASON, DropArgument(literal.at, "device", 0))
         elif literal.kind == "device_call" and not context.program.text(literal.at).startswith("torch.device(type"):
             yield RULE.converted(literal.at, _REASON, DropArgument(literal.at, "index", 1))
-        elif literal.kind == "set_device" and literal.at == literal.statement:
+        elif literal.kind == "set_device" and literal.at == literal.statement and not _TENSORS.search(literal.text):
+            whole = context.program.module_at(literal.statement).emptied_by(literal.statement)
             yield RULE.converted(
-                literal.statement, "the process's GPU is set once, when it joins the group", Remove(literal.statement)
+                literal.statement, "the process's GPU is set once, when it joins the group", Remove(whole)
             )
 
 

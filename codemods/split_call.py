@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
 from migrator.facts.model import Wrap
+from migrator.facts.subclasses import is_mentioned, own_way
 
 _CUDA_ONLY = re.compile(r"cuda|use_gpu|device_count|isinstance", re.IGNORECASE)
 
@@ -23,6 +24,11 @@ def check(context: Context) -> Iterator[Diagnostic]:
     for wrap in context.program.wraps:
         if wrap.kind == "functional":
             yield from _functional(context, wrap)
+            continue
+        own = own_way(context.program, wrap.at) if wrap.kind == "subclass" else ""
+        if own:
+            if is_mentioned(context.program, wrap.at):
+                yield RULE.question(wrap.at, f"{wrap.name} is not converted: {own}. Wrap with torch's, and run again")
             continue
         dim = f", dim={wrap.dim}" if wrap.dim is not None else ""
         edits: list[Edit] = [context.helper(wrap.at, "SplitDataParallel")]
@@ -50,17 +56,18 @@ def check(context: Context) -> Iterator[Diagnostic]:
 
 
 def _functional(context: Context, wrap: Wrap) -> Iterator[Diagnostic]:
-    inputs = context.program.functional_inputs(wrap)
-    if inputs is None:
+    arguments = context.program.functional_call(wrap)
+    if arguments is None:
         yield RULE.question(
             wrap.at,
             "the inputs of this data_parallel call could not be read: call the module through a wrapper instead",
         )
         return
     dim = f", dim={wrap.dim}" if wrap.dim is not None else ""
+    text, holes = arguments
     edits: list[Edit] = [
         context.helper(wrap.at, "SplitDataParallel"),
-        Replace(wrap.at, f"SplitDataParallel($0{dim})($1)", (wrap.inner, inputs)),
+        Replace(wrap.at, f"SplitDataParallel($0{dim})({text})", (wrap.inner, *holes)),
     ]
     yield RULE.converted(wrap.at, "each process computes its share of the call", *edits)
 

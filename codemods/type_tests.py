@@ -8,19 +8,25 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import AddImport, Edit, Replace
+from migrator.facts.subclasses import class_tests, own_way
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    for test in context.program.type_tests:
+    places = [test.at for test in context.program.type_tests]
+    kept = {w.name for w in context.program.wraps if w.kind == "subclass" and own_way(context.program, w.at)}
+    for module, node in class_tests(context.program):
+        if module.segment(node).rpartition(".")[2] not in kept:
+            places.append(module.span(node))
+    for at in places:
         edits: list[Edit] = []
         if context.sharing.way == "call":
-            edits += [context.helper(test.at, "SplitDataParallel"), Replace(test.at, "SplitDataParallel")]
+            edits += [context.helper(at, "SplitDataParallel"), Replace(at, "SplitDataParallel")]
         else:
             edits += [
-                AddImport(test.at, "from torch.nn.parallel import DistributedDataParallel"),
-                Replace(test.at, "DistributedDataParallel"),
+                AddImport(at, "from torch.nn.parallel import DistributedDataParallel"),
+                Replace(at, "DistributedDataParallel"),
             ]
-        yield RULE.converted(test.at, "the wrapped model is of this class now", *edits)
+        yield RULE.converted(at, "the wrapped model is of this class now", *edits)
 
 
 RULE = Rule("MG304", "type-tests", check, __doc__ or "", hazards=("H49",))

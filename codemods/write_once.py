@@ -7,12 +7,13 @@ come: a test for a file may have another outcome in a process that gets there la
 """
 
 from collections.abc import Iterator
+from textwrap import indent
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Guard, InsertAfter, InsertBefore
 from migrator.facts.once import OnceGroup, once_groups
 from migrator.facts.syntax import Span
-from migrator.facts.uniform import missing_file_test, waits_for_all
+from migrator.facts.uniform import missing_file_test, rank_zero_goes_first, waits_for_all
 
 _KINDS = frozenset({"write", "remove", "shell", "open", "download"})
 
@@ -26,13 +27,16 @@ def check(context: Context) -> Iterator[Diagnostic]:
             yield _guarded(context, group)
         elif prepares not in first_there:
             first_there.add(prepares)
-            dist, imports = context.dist(prepares)
+            if rank_zero_goes_first(context.program, prepares):
+                continue
+            test, imports = context.is_rank_zero(prepares)
+            wait = indent(context.barrier(prepares), "    ")
             yield RULE.converted(
                 prepares,
                 "one process prepares the files, and the others find them there",
                 *imports,
-                InsertBefore(prepares, f"if {dist}.get_rank() != 0:\n    {dist}.barrier()\n"),
-                InsertAfter(prepares, f"if {dist}.get_rank() == 0:\n    {dist}.barrier()\n"),
+                InsertBefore(prepares, f"if {_negated(test)}:\n{wait}"),
+                InsertAfter(prepares, f"if {test}:\n{wait}"),
             )
     for one in unguarded:
         if one.effect.kind == "open":
@@ -51,10 +55,13 @@ def _guarded(context: Context, group: OnceGroup) -> Diagnostic:
     edits: list[Edit] = [*imports, Guard(first, group.statements, test)]
     reason = "only one process writes"
     if _others_read(group) and waits_for_all(context.program, first):
-        dist, _ = context.dist(first)
-        edits.append(InsertAfter(group.statements[-1], f"{dist}.barrier()\n"))
+        edits.append(InsertAfter(group.statements[-1], context.barrier(first)))
         reason = "only one process does this, and none goes on before it is done"
     return RULE.converted(first, reason, *edits)
+
+
+def _negated(test: str) -> str:
+    return f"not ({test})" if " or " in test else test.replace("==", "!=")
 
 
 def _others_read(group: OnceGroup) -> bool:

@@ -24,6 +24,8 @@ def setup_distributed():
 
 def from_rank_zero(value):
     """Rank 0's value, on every process."""
+    if not dist.is_initialized():
+        return value
     box = [value]
     dist.broadcast_object_list(box, src=0)
     return box[0]

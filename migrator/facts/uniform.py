@@ -92,6 +92,15 @@ def waits_for_all(program: Program, statement: Span) -> bool:
     return node is not None and not passed_by(program, module, node)
 
 
+def rank_zero_goes_first(program: Program, statement: Span) -> bool:
+    """True when a statement before it already holds the other processes back."""
+    module = program.module_at(statement)
+    node = _statement_at(module, statement)
+    block = module.block(node) if node is not None else []
+    place = block.index(node) if node in block else 0
+    return place > 0 and all(word in module.segment(block[place - 1]) for word in ("get_rank()", ".barrier()"))
+
+
 def missing_file_test(program: Program, statement: Span) -> Span | None:
     """The outermost `if` around a statement that prepares missing files: rank 0 can go through it first.
 
