@@ -34,10 +34,14 @@ class Options:
     channels_last: bool = False
     find_unused: bool = False
     pg_timeout: int = 0
+    master_port: int = 0
+    nproc: int = 0
+    nodes: int = 1
     seed_policy: Literal["per-rank", "same"] = "per-rank"
     unsafe: bool = False
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    inline_helpers: bool = False  # also long ones, for runners that change one file at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,7 @@ class Rule:
     applicability: Applicability = "safe"
     hazards: tuple[str, ...] = ()
     sources: tuple[str, ...] = field(default=())
+    why: str = ""  # why the fix is not safe: what it changes
 
     @property
     def summary(self) -> str:

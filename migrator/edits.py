@@ -10,6 +10,7 @@ inside them.  Text of statements is dedented Python; it takes the indentation of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from migrator.facts.syntax import Span
 
@@ -73,11 +74,12 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Put consecutive statements of one block under `if <test>:`."""
+    """Put consecutive statements of one block under `if <test>:`, or under `with <test>:`."""
 
     at: Span
     statements: tuple[Span, ...]
     test: str
+    keyword: Literal["if", "with"] = "if"
 
 
 @dataclass(frozen=True, slots=True)

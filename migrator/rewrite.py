@@ -262,14 +262,16 @@ class _Rewriter(cst.CSTTransformer):
         self.made += [(labelled, node) for node in nodes]
         return nodes
 
-    def _guarded(self, labelled: Labelled, statements: Sequence[Any]) -> cst.If:
+    def _guarded(self, labelled: Labelled, statements: Sequence[Any]) -> cst.If | cst.With:
         assert isinstance(labelled.edit, Guard)
         first = statements[0]
         body = [first.with_changes(leading_lines=[]), *statements[1:]]
         if not self.parents:  # blank lines of a module have no indentation, and get none
             self.bare.update(id(line) for one in body for line in _blank_lines(one))
-        test = cst.parse_expression(labelled.edit.test, config=self.module.config_for_parsing)
-        node = cst.If(test=test, body=cst.IndentedBlock(body=body), leading_lines=first.leading_lines)
+        head = f"{labelled.edit.keyword} {labelled.edit.test}:\n    pass\n"
+        parsed = cst.parse_statement(head, config=self.module.config_for_parsing)
+        assert isinstance(parsed, cst.If | cst.With)
+        node = parsed.with_changes(body=cst.IndentedBlock(body=body), leading_lines=first.leading_lines)
         self.made.append((labelled, node))
         self.applied.add(labelled)
         return node
