@@ -171,7 +171,7 @@ def _settings(
 
 
 def _environment(request: VerifyRequest, folder: Path) -> dict[str, str]:
-    own = {"TMPDIR": str(folder / "tmp"), "MPLCONFIGDIR": str(folder / "tmp")}
+    own = {"TMPDIR": str((folder / "tmp").resolve()), "MPLCONFIGDIR": str((folder / "tmp").resolve())}
     return {**ENVIRONMENT, **own, **dict(request.environment)}
 
 
@@ -276,10 +276,14 @@ def _scratch(request: VerifyRequest) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix="run-", dir=request.keep))
     else:
         folder = Path(tempfile.mkdtemp(prefix="mgmigrate-"))
-    for name in ("states", "tmp"):
-        (folder / name).mkdir()
+    (folder / "states").mkdir()
+    # Sockets of loader workers lie in the temporary folder, and their paths must be short.
+    short = Path(tempfile.mkdtemp(prefix="mgm-"))
+    (folder / "tmp").symlink_to(short)
     try:
         yield folder.resolve()
     finally:
+        shutil.rmtree(short, ignore_errors=True)
+        (folder / "tmp").unlink()
         if request.keep is None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -231,6 +231,8 @@ def _compare_data(result: Comparison, x: dict[str, Any], ys: Sequence[dict[str, 
             k,
             "training goes through `.module` (or a name of the bare model) instead of the wrapped model",
         )
+    if not calls and not any(their):
+        return _compare_batches(result, x, ys, k)
     if calls and not any(their):
         result.find(
             "wrap",
@@ -260,6 +262,28 @@ def _compare_data(result: Comparison, x: dict[str, Any], ys: Sequence[dict[str, 
         if _compare_call(result, call, [c[i] for c in their], k):
             break
     return before, after
+
+
+def _compare_batches(result: Comparison, x: dict[str, Any], ys: Sequence[dict[str, Any]], k: int) -> tuple[int, int]:
+    """A step in which the wrapped model itself is not trained: the loader's sample numbers instead of its rows."""
+    ids = [str(n) for batch in x["batches"] for n in batch]
+    own = [[str(n) for batch in y["batches"] for n in batch] for y in ys]
+    seen = [n for o in own for n in o]
+    if not ids and not seen:
+        return 0, 0
+    result.note("the wrapped model is not trained in some steps: samples were compared by the loader's numbers there")
+    if all(sorted(o) == sorted(ids) for o in own):
+        return len(ids), len(ids)
+    if sorted(seen) != sorted(ids):
+        shared = len(set(ids) & set(seen))
+        result.find(
+            "data",
+            f"samples differ: {shared} of the original's {len(set(ids))} are read, {len(seen)} reads in all",
+            k,
+            samples_hint(shared, len(seen) - len(set(seen)), len(ids), result.world, k),
+        )
+    result.content_compared = True
+    return len(ids), len(seen)
 
 
 def batch_hint(before: int, after: int, world: int) -> str:

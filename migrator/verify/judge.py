@@ -59,7 +59,10 @@ def _judge_substance(record: Record, devices: int) -> Verdict | None:
         )
     training = [c for s in record.steps for c in s["calls"] if not c["bare"]]
     if not training:
-        return unverifiable("the original never trained through its DataParallel model in this run")
+        # A frozen wrapped model: what is trained sits behind it.
+        training = [c for s in record.steps for c in s["evals"] if not c["bare"]]
+    if not training:
+        return unverifiable("the original never called its DataParallel model in the steps of this run")
     most = max(len(c["chunks"]) for c in training)
     if most < devices:
         held = sorted({tuple(w["devices"]) for w in record.wraps if w["kind"] == "DataParallel"})

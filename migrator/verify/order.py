@@ -306,6 +306,8 @@ def deliver(session: Session, batch: Any, ids: list[Any] | None, epoch: int, shu
     """A batch reaches the program: it is noted, and the generators are pinned for what the loop draws."""
     if torch.is_grad_enabled():
         session.latest_batch, session.latest_rows = ids, rows_of(batch)
+        if ids is not None:
+            session.batches.append(ids)
         session.second_epoch = session.second_epoch or (shuffles and epoch > 0)
         pin(session, "batch", session.step, session.delivered)
         session.delivered += 1

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from typing import Any
 
 import torch
@@ -79,7 +80,7 @@ class Guard:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.scratch = os.path.realpath(session.settings.folder)
+        self.scratch = [os.path.realpath(session.settings.folder), os.path.realpath(tempfile.gettempdir())]
         self.work = os.path.realpath(session.settings.work)
         home = os.path.expanduser("~")
         caches = [os.path.join(home, ".cache")]
@@ -110,13 +111,16 @@ class Guard:
         finally:
             self._busy = False
 
+    def _ours(self, path: str) -> bool:
+        return any(_within(path, folder) for folder in self.scratch)
+
     def _enter(self, path: str, keep: bool, opened: bool) -> None:
         if path.startswith(SYSTEM):
             return
         folder = os.path.realpath(os.path.dirname(path))
         real = os.path.realpath(path)
         if _within(path, self.work) or _within(folder, self.work):
-            if not _within(real, self.scratch):
+            if not self._ours(real):
                 self._separate(
                     os.path.join(folder, os.path.basename(path)) if _within(folder, self.work) else path, keep
                 )
@@ -124,7 +128,7 @@ class Guard:
                 name = os.path.relpath(path, self.work)
                 if self.session.ordinal("wrote " + name) == 0:
                     self.session.record("wrote", file=name)
-        elif not _within(real, self.scratch) and not any(_within(real, c) for c in self.caches):
+        elif not self._ours(real) and not any(_within(real, c) for c in self.caches):
             raise OutsideScratch(
                 f"mgmigrate verify lets a program write into its working folder only, not to {path}: give it another path"
             )
@@ -138,7 +142,7 @@ class Guard:
             if not os.path.islink(place):
                 continue
             target = os.path.realpath(place)
-            if _within(target, self.scratch):
+            if self._ours(target):
                 continue
             os.unlink(place)
             if i < len(parts) - 1 or os.path.isdir(target):

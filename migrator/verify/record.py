@@ -134,6 +134,7 @@ def _patch_optimizers(session: Session, book: Book, after_step: AfterStep) -> No
             calls=[call.dump() for call in session.calls],
             evals=[call.dump() for call in session.evaluations],
             read=session.read_samples,
+            batches=session.batches,
             grad=grads,
             param=[fingerprint.describe(p) for _, p in listed],
             buf={name: fingerprint.describe(b) for name, b in book.buffers().items() if b.is_floating_point()},
@@ -143,7 +144,8 @@ def _patch_optimizers(session: Session, book: Book, after_step: AfterStep) -> No
             scale=session.scales,
             seconds=time.perf_counter() - session.start,
         )
-        session.losses, session.calls, session.evaluations, session.read_samples = [], [], [], []
+        session.losses, session.calls, session.evaluations = [], [], []
+        session.read_samples, session.batches = [], []
         session.clips, session.scales, session.candidates, session.collectives = [], [], [], []
         session.synchronised = session.delivered = 0
         number = book.number(optimizer)

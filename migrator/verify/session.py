@@ -57,6 +57,7 @@ class Session:
     latest_batch: list[Any] | None = None
     latest_rows: int | None = None
     delivered: int = 0  # training batches since the last step
+    batches: list[list[Any]] = field(default_factory=list)  # sample numbers of each batch read with gradients
     collectives: list[str] = field(default_factory=list)
     read_samples: list[Any] = field(default_factory=list)  # sample numbers of batches read without gradients
     # -- what was seen in the whole run

@@ -18,7 +18,8 @@ from .records import Record
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])|\d+\.\d+(?:[eE][-+]?\d+)?")
 TIMING = re.compile(
-    r"(?:\btime|\beta\b|elapsed|speed|sec\b|seconds|\bms\b|it/s|samples/s|/s\b|\bfps\b|\bdata\b|\bhour|\bmin\b|\bmem|date|gpu)",
+    r"(?:time\b|\btime|\beta\b|elapsed|speed|sec\b|seconds|\bms\b|ms/|s/it|it/s|/s\b|\bfps\b|\bdata\b|\bbatch\b|\bhours?\b"
+    r"|\bmin\b|\bmem|date|\bgpu\b|took|cost\b|duration|throughput|\bpid\b)",
     re.IGNORECASE,
 )
 UNIT = re.compile(
@@ -41,9 +42,11 @@ def numbers_in(line: str) -> tuple[str, list[Number]]:
     """(template, numbers): the line with every number replaced, and the numbers that are no timings."""
     line = CLOCK.sub("clock", line)
     found: list[Number] = []
-    last = 0
+    last, label = 0, ""
     for match in NUMBER.finditer(line):
-        label = line[last : match.start()][-40:]
+        between = line[last : match.start()][-40:]
+        if last == 0 or any(c.isalpha() for c in between):
+            label = between  # "Time 2.6 (2.7)": the second number has the first one's label
         last = match.end()
         if TIMING.search(label) or UNIT.match(line[match.end() :]):
             continue
