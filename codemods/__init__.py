@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from codemods.base import Rule
+    from codemods.runner import ConvertToDDP
+
+__all__ = ["ConvertToDDP", "load_rules"]
 
 RULE_FILES = (
     "non_blocking",
@@ -30,6 +33,8 @@ RULE_FILES = (
     "other_logs",
     "progress_bars",
     "own_branches",
+    "whole_objects",
+    "read_after_write",
 )
 
 
@@ -38,3 +43,12 @@ def load_rules() -> list[Rule]:
     from importlib import import_module
 
     return sorted((import_module(f"codemods.{name}").RULE for name in RULE_FILES), key=lambda rule: rule.id)
+
+
+def __getattr__(name: str) -> type[ConvertToDDP]:
+    """`codemods.ConvertToDDP`, imported when a codemod runner asks for it (libcst.codemod doubles the start-up time)."""
+    if name == "ConvertToDDP":
+        from codemods.runner import ConvertToDDP
+
+        return ConvertToDDP
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,39 @@
+"""What one process wrote is not read by the others before it is there.
+
+Files are written by rank 0 alone; the other processes pass the writing by and would come to the reading first, to a file that is
+missing, old or half written.  They wait in front of it.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import InsertBefore
+from migrator.facts.alone import run_by_one
+from migrator.facts.read_back import read_backs
+from migrator.facts.uniform import waits_for_all
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    alone = run_by_one(context.program)
+    for place in read_backs(context.program):
+        if any(one.contains(place.at) for one in alone):
+            continue
+        module = context.program.module_at(place.at)
+        node = next(n for n in module.nodes if isinstance(n, ast.stmt) and module.span(n) == place.statement)
+        if isinstance(node, ast.If | ast.While) or not waits_for_all(context.program, place.statement):
+            yield RULE.note(
+                place.at,
+                f"other processes may read {place.text} here before rank 0 has written it, or see an older one",
+            )
+            continue
+        _, imports = context.dist(place.at)
+        yield RULE.converted(
+            place.at,
+            "this file is written by one process; the others wait until it is there",
+            *imports,
+            InsertBefore(place.statement, context.barrier(place.statement)),
+        )
+
+
+RULE = Rule("MG506", "read-after-write", check, __doc__ or "", hazards=("H95",))
