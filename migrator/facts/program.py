@@ -313,13 +313,23 @@ class Program:
                 b.kind == "assign" and module.qualified(b.value) in DATA_PARALLEL for b in found[1] if b.value
             ):
                 return "class", "torch.nn.DataParallel"
-        if "Parallel" in tail:
+        if "Parallel" in tail or tail in self._subclasses:
             callee = self.resolver.callee(module, call)
             if callee is not None and isinstance(callee[1], ast.ClassDef):
                 bases = self.resolver.external_bases(callee[0], callee[1])
                 if bases & DATA_PARALLEL:
                     return "subclass", callee[1].name
         return None
+
+    @cached_property
+    def _subclasses(self) -> frozenset[str]:
+        """Names of the project's classes that derive from torch's DataParallel, whatever they are called."""
+        return frozenset(
+            node.name
+            for module, node in self.resolver.definitions.values()
+            if isinstance(node, ast.ClassDef) and node.bases and not _is_ours(module)
+            if self.resolver.external_bases(module, node) & DATA_PARALLEL
+        )
 
     @cached_property
     def wraps(self) -> list[Wrap]:

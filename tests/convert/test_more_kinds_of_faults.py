@@ -1,0 +1,265 @@
+"""Faults found on programs that the converter had never seen, each by its kind, in a program of a few lines."""
+
+import ast
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from codemods.base import Options
+from migrator.convert import Conversion, convert_program
+from migrator.write import encoded
+
+HEAD = """\
+import datetime
+import os
+import shutil
+import time
+
+import torch
+from torch import nn
+from torch.utils.tensorboard import SummaryWriter
+
+"""
+
+
+class Project:
+    """A small program on disk; every conversion is checked to parse and to change nothing the second time."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        (folder / ".git").mkdir()
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+
+    def convert(self, entry: str = "train.py") -> Conversion:
+        first = convert_program(Path(entry), Options(sampling="call"))
+        for change in first.changes:
+            ast.parse(change.after)
+            Path(change.path).write_bytes(encoded(change))
+        assert not convert_program(Path(entry), Options(sampling="call")).changes
+        return first
+
+    def train(self, body: str, wrap: str = "nn.DataParallel(nn.Linear(2, 2))") -> tuple[str, Conversion]:
+        """Convert a script with a wrap, one step, and the given statements in its main function."""
+        lines = dedent(body).splitlines()
+        split = next((i for i, line in enumerate(lines) if line == "---"), 0)
+        top, rest = (lines[:split], lines[split + 1 :]) if "---" in lines else ([], lines)
+        main = ["def main():", f"    model = {wrap}", "    model(torch.randn(4, 2)).sum().backward()"]
+        main += [f"    {line}" if line else "" for line in rest]
+        text = HEAD + "\n".join([*top, "", "", *main, "", "", 'if __name__ == "__main__":', "    main()"]) + "\n"
+        (self.folder / "train.py").write_text(text)
+        result = self.convert()
+        return (self.folder / "train.py").read_text(), result
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Project:
+    monkeypatch.chdir(tmp_path)
+    return Project(tmp_path)
+
+
+def after_main(text: str) -> str:
+    return text[text.index("def main") :]
+
+
+# ---------------------------------------------------------------- waiting where not all come
+def test_nobody_waits_inside_a_try_for_a_process_that_met_an_exception(project):
+    text, _ = project.train("try:\n    os.remove('old.pt')\nexcept OSError:\n    pass\nprint('next')")
+    assert "    if dist.get_rank() == 0:\n        try:\n            os.remove('old.pt')" in text
+    assert text.index("except OSError") < text.index("dist.barrier()") < text.index("print('next')")
+
+
+def test_nobody_waits_in_a_branch_that_depends_on_files(project):
+    text, _ = project.train(
+        "if os.path.isdir('out'):\n    shutil.rmtree('out')\n    count = 1\nelse:\n    count = 0\nprint(count)"
+    )
+    assert "if dist.get_rank() == 0:\n            shutil.rmtree('out')" in text
+    assert "barrier" not in text
+
+
+def test_rank_zero_prepares_missing_files_first(project):
+    text, _ = project.train(
+        "if not os.path.exists('data.bin'):\n    names = os.listdir('.')\n    os.system('fetch ' + names[0])\nprint('ready')"
+    )
+    first = text.index("    if dist.get_rank() != 0:\n        dist.barrier()")
+    assert (
+        first < text.index("if not os.path.exists") < text.index("    if dist.get_rank() == 0:\n        dist.barrier()")
+    )
+    assert "        os.system('fetch ' + names[0])" in text
+
+
+def test_nobody_waits_in_a_loop_over_files(project):
+    text, _ = project.train(
+        "import glob\n---\nfor f in glob.glob('*.tmp'):\n    os.remove(f)\n    count = f\nprint(count)"
+    )
+    assert "barrier" not in text and "if dist.get_rank() == 0:\n            os.remove(f)" in text
+
+
+# ---------------------------------------------------------------- values of the clock
+def test_no_name_is_agreed_on_where_one_process_writes_alone(project):
+    text, _ = project.train("with open('log.txt', 'a') as f:\n    f.write(f'{datetime.datetime.now()} done')")
+    assert "from_rank_zero" not in text
+
+
+def test_a_writer_that_one_process_makes_needs_no_common_name(project):
+    text, _ = project.train("writer = SummaryWriter('runs/' + time.strftime('%H%M'))\nwriter.close()")
+    assert "from_rank_zero" not in after_main(text) and "NoWriter()" in text
+
+
+def test_stop_watches_and_shown_times_stay(project):
+    text, _ = project.train(
+        """\
+        start = datetime.datetime.now()
+        stamp = time.strftime('%H:%M')
+        line = 'at %s' % stamp
+        print(line, datetime.datetime.now() - start)
+        """
+    )
+    assert "from_rank_zero" not in text
+
+
+def test_a_folder_named_by_the_clock_is_one_folder_for_all(project):
+    text, _ = project.train("stamp = time.strftime('%H%M')\nfolder = os.path.join('runs', stamp)\nos.makedirs(folder)")
+    assert "stamp = from_rank_zero(time.strftime('%H%M'))" in text
+
+
+def test_a_clock_that_only_decides_about_showing_is_no_question(project):
+    _, result = project.train("shown = 0.0\nif time.time() - shown > 10:\n    print('alive')")
+    assert not result.questions
+
+
+def test_a_clock_that_ends_the_training_is_a_question(project):
+    _, result = project.train(
+        "start = time.time()\nfor _ in range(9):\n    if time.time() - start > 10:\n        break"
+    )
+    assert [d.rule for d in result.questions] == ["MG504"]
+
+
+# ---------------------------------------------------------------- folders and GPUs
+def test_an_own_function_called_mkdir_keeps_its_arguments(project):
+    project.write(
+        "tools.py", "import os\n\n\ndef mkdir(path):\n    if not os.path.exists(path):\n        os.mkdir(path)\n"
+    )
+    text, _ = project.train("import tools\n---\ntools.mkdir('out')")
+    assert "tools.mkdir('out')" in text
+
+
+def test_a_folder_that_must_not_exist_is_made_by_whoever_comes_first(project):
+    text, _ = project.train("os.makedirs('out', exist_ok=False)")
+    assert "os.makedirs('out', exist_ok=True)" in text
+
+
+def test_a_program_that_hides_all_gpus_goes_on_hiding_them(project):
+    text, _ = project.train("gpus = 0\nif gpus == 0:\n    os.environ['CUDA_VISIBLE_DEVICES'] = '-1'")
+    assert "os.environ['CUDA_VISIBLE_DEVICES'] = '-1'" in text
+
+
+def test_an_if_that_only_chose_gpus_goes_whole(project):
+    text, _ = project.train("gpus = '0,1'\nif gpus:\n    os.environ['CUDA_VISIBLE_DEVICES'] = gpus\nprint(gpus)")
+    assert "if gpus" not in text and "pass" not in text
+
+
+# ---------------------------------------------------------------- kinds of wraps
+def test_functional_calls_with_several_inputs(project):
+    text, _ = project.train(
+        """\
+        net, a, b = nn.Bilinear(2, 2, 1), torch.randn(4, 2), torch.randn(4, 2)
+        pair = (a, b)
+        nn.parallel.data_parallel(net, (a, b))
+        nn.parallel.data_parallel(net, pair, module_kwargs={})
+        nn.parallel.data_parallel(net, a)
+        """
+    )
+    assert "SplitDataParallel(net)(a, b)" in text
+    assert "SplitDataParallel(net)(*pair, **{})" in text
+    assert "SplitDataParallel(net)(a)\n" in text
+
+
+def test_functional_call_of_what_a_method_was_given(project):
+    text, _ = project.train(
+        """\
+        class Net(nn.Module):
+            def forward(self, *parts):
+                return nn.parallel.data_parallel(self.inner, parts)
+        ---
+        Net()
+        """
+    )
+    assert "SplitDataParallel(self.inner)(*parts)" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        ("def gather(self, outputs, device):\n        return outputs", "gather"),
+        ("def replicate(self, module, ids):\n        return [module]", "replicate"),
+        ("def scatter(self, inputs, kwargs, ids):\n        return inputs[0], kwargs", "scatter"),
+        ("def forward(self, x):\n        return sum(self.apply_all(x))", "forward"),
+    ],
+)
+def test_a_subclass_with_a_way_of_its_own_is_reported(project, body, word):
+    text, result = project.train(f"class Own(nn.DataParallel):\n    {body}\n---\n", wrap="Own(nn.Linear(2, 2))")
+    assert "Own(nn.Linear(2, 2))" in text
+    assert any(word in d.message for d in result.questions)
+
+
+def test_a_subclass_that_only_chooses_shares_is_converted_with_its_type_tests(project):
+    text, result = project.train(
+        """\
+        class Own(nn.DataParallel):
+            def scatter(self, inputs, kwargs, ids):
+                return [(inputs[0][i : i + 1],) for i in ids], [kwargs for _ in ids]
+        ---
+        net = model.module if isinstance(model, Own) else model
+        """,
+        wrap="Own(nn.Linear(2, 2))",
+    )
+    assert "model = SplitDataParallel(nn.Linear(2, 2))" in text
+    assert "isinstance(model, SplitDataParallel)" in text and not result.questions
+
+
+def test_an_own_function_that_wraps_is_no_look_alike(project):
+    text, result = project.train(
+        "def make_data_parallel(net):\n    return nn.DataParallel(net)\n---\n",
+        wrap="make_data_parallel(nn.Linear(2, 2))",
+    )
+    assert "return SplitDataParallel(net)" in text and not result.questions
+
+
+# ---------------------------------------------------------------- other programs of the project
+def test_modules_that_other_programs_use_work_without_a_process_group(project):
+    project.write(
+        "tools.py", "import os\n\nimport torch\n\n\ndef save(x):\n    torch.save(x, 'x.pt')\n    os.remove('y')\n"
+    )
+    project.write("evaluate.py", "from tools import save\n\nsave(1)\n")
+    project.train("from tools import save\n---\nsave(1)")
+    tools = Path("tools.py").read_text()
+    assert "if not dist.is_initialized() or dist.get_rank() == 0:" in tools
+    assert "    if dist.is_initialized():\n        dist.barrier()" in tools
+
+
+def test_modules_of_one_program_stay_simple(project):
+    project.write("tools.py", "import torch\n\n\ndef save(x):\n    torch.save(x, 'x.pt')\n")
+    project.train("from tools import save\n---\nsave(1)")
+    assert "    if dist.get_rank() == 0:\n" in Path("tools.py").read_text()
+
+
+def test_a_second_run_leaves_a_program_with_open_questions_alone(project):
+    text, result = project.train(
+        """\
+        from elsewhere import BalancedDataParallel
+        ---
+        other = BalancedDataParallel(nn.DataParallel(nn.Linear(2, 2)))
+        stamp = time.strftime('%H%M')
+        os.makedirs('runs/' + stamp)
+        torch.save(model.state_dict(), 'model.pt')
+        log = open('log.txt', 'w')
+        print(torch.cuda.device_count() * 2, file=log)
+        count = torch.cuda.device_count()
+        """
+    )
+    assert result.questions and "setup_distributed()" in text
