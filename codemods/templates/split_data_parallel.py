@@ -30,7 +30,7 @@ class SplitDataParallel(nn.Module):
     def __init__(self, module, dim=0):
         super().__init__()
         self.module, self.dim = module, dim
-        _broadcast([*module.parameters(), *module.buffers()])
+        self.is_alike = False  # until the first call: by then the module is on its device, where ranks can exchange it
 
     def forward(self, *inputs, **kwargs):
         own = next(chain(self.module.parameters(), self.module.buffers()), None)
@@ -38,6 +38,9 @@ class SplitDataParallel(nn.Module):
         if _world_size() == 1 or "_is_replica" in self.__dict__:  # a wrap inside a wrap is given a chunk already
             inputs, kwargs = _map_tensors(lambda t: t.to(device), (inputs, kwargs))
             return self.module(*inputs, **kwargs)
+        if not self.is_alike:
+            _broadcast([*self.module.parameters(), *self.module.buffers()])
+            self.is_alike = True
 
         split = _plan(inputs, kwargs, self.dim, device)
         replica, to_parameters = _replicate(self.module, split)
@@ -133,8 +136,8 @@ def _replicate(module, split):
         for name, tensor in chain(original._parameters.items(), original._buffers.items()):
             if tensor is not None:
                 setattr(replica, name, copies[id(tensor)])
-            elif name in original._parameters:
-                replica._parameters[name] = None
+            if name in original._parameters and (tensor is None or name in replica.__dict__):
+                replica._parameters[name] = replica.__dict__.pop(name, None)  # found by replica.parameters() too
     return replicas[module], shared[:1]
 
 
@@ -161,11 +164,14 @@ def _gather(output, tensors, reports, split, paths):
     kinds = [[(name, dtype) for name, (_, dtype, _) in report.items()] for report in reports]
     if any(kind != kinds[0] for kind in kinds):
         raise ValueError(f"the outputs of the replicas have different structures: {kinds}")
-    layouts = [([report[name][0] for report in reports], t.dtype) for name, t in tensors.items()]
-    maps = partial(_all_rows, split, layouts), partial(_own_rows, split, layouts)
-    # The paths lead each rank's backward pass to the collectives, even if its own output depends on no parameter.
-    whole = _Exchange.apply(*maps, *tensors.values(), *paths) if tensors else ()
-    in_order = iter([w if any(r[n][2] for r in reports) else w.detach() for n, w in zip(tensors, whole)])
+    wholes = []
+    for name, tensor in tensors.items():  # one by one: a backward pass from one output leaves the others' graphs alone
+        layouts = [([report[name][0] for report in reports], tensor.dtype)]
+        maps = partial(_all_rows, split, layouts), partial(_own_rows, split, layouts)
+        # The paths lead each rank's backward pass to the collectives, even if its own output depends on no parameter.
+        (whole,) = _Exchange.apply(*maps, tensor, *paths)
+        wholes.append(whole if any(report[name][2] for report in reports) else whole.detach())
+    in_order = iter(wholes)
     return _map_tensors(lambda _: next(in_order), output)
 
 
