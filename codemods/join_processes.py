@@ -28,8 +28,8 @@ def check(context: Context) -> Iterator[Diagnostic]:
     start = "setup_distributed()\n"
     helpers = [context.helper(entry.first, "setup_distributed")]
     if context.sharing.way == "call" or not context.program.seeds_itself:
-        start += "seed_alike()\n"
-        helpers.append(context.helper(entry.first, "seed_alike"))
+        start += "share_random_numbers()\n"
+        helpers.append(context.helper(entry.first, "share_random_numbers"))
     if entry.kind == "early":
         start = f'if __name__ == "__main__":\n{indent(start, "    ")}\n'
     yield RULE.converted(

@@ -1,7 +1,6 @@
 """The processes of a converted program: how they meet, part, and agree."""
 
 import os
-import random
 import sys
 
 import torch
@@ -29,15 +28,6 @@ def from_rank_zero(value):
     box = [value]
     dist.broadcast_object_list(box, src=0)
     return box[0]
-
-
-def seed_alike():
-    """Start every process with the same random numbers, so that all of them draw the same batches."""
-    seed = from_rank_zero(torch.initial_seed() % 2**32)
-    random.seed(seed)
-    torch.manual_seed(seed)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(seed)
 
 
 class NoWriter:

@@ -36,7 +36,7 @@ DISTRIBUTED = frozenset(
     }
 )
 # Definitions that an earlier conversion put there.
-_OURS = frozenset({"setup_distributed", "seed_alike", "from_rank_zero", "NoWriter", "SplitDataParallel"})
+_OURS = frozenset({"setup_distributed", "share_random_numbers", "wrap_model", "from_rank_zero", "NoWriter", "SplitDataParallel"})
 _PARALLEL_TEST = re.compile(r"gpu|cuda|parallel|multi|device|distribut|\bdp\b|\bddp\b|world", re.IGNORECASE)
 _NAMED_ALIKE = re.compile(r"(?!__)\w*(DataParallel\w*|data_parallel)")
 _ROLE_TEST = re.compile(r"train|eval|test|phase|mode|resume|pretrain|arch|sync|finetune", re.IGNORECASE)
