@@ -60,7 +60,9 @@ class Resolver:
         self._memo: dict[ast.AST, tuple[Value, ...]] = {}
         self._definitions_memo: dict[tuple[str, str], tuple[Module, ast.AST] | None] = {}
         self._external_memo: dict[tuple[str, str], str] = {}
-        self._active: set[ast.AST] = set()
+        self._active: dict[ast.AST, int] = {}
+        self._partial: dict[ast.AST, tuple[int, tuple[Value, ...]]] = {}
+        self._lowest = _MAX_DEPTH + 1
         self._call_sites: dict[ast.AST, list[tuple[Module, ast.Call]]] | None = None
         self._by_tail: dict[str, list[str]] = {}
         for module in modules.values():
@@ -281,14 +283,25 @@ class Resolver:
         if node in self._memo:
             return self._memo[node]
         if node in self._active or len(self._active) > _MAX_DEPTH:
+            self._lowest = min(self._lowest, self._active.get(node, 0))
             return ()
-        self._active.add(node)
+        if node in self._partial:  # cut at a cycle, but good enough inside the question that met the cycle
+            lowest, result = self._partial[node]
+            self._lowest = min(self._lowest, lowest)
+            return result
+        depth, outer, self._lowest = len(self._active), self._lowest, _MAX_DEPTH + 1
+        self._active[node] = depth
         try:
             result = tuple(dict.fromkeys(self._values(module, node)))
         finally:
-            self._active.discard(node)
-        if not self._active:
+            del self._active[node]
+        if self._lowest >= depth:
             self._memo[node] = result
+            if self._partial:  # what was cut at this node can be answered in full now
+                self._partial = {n: row for n, row in self._partial.items() if row[0] < depth}
+        else:
+            self._partial[node] = (self._lowest, result)
+        self._lowest = min(outer, self._lowest)
         return result
 
     def _values(self, module: Module, node: ast.AST) -> Iterator[Value]:
