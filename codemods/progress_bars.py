@@ -7,7 +7,7 @@ are off; what they iterate over stays the same.
 import re
 from collections.abc import Iterator
 
-from codemods.base import Context, Diagnostic, Rule
+from codemods.base import Context, Diagnostic, Rule, negated
 from migrator.edits import SetArgument
 from migrator.facts.syntax import has_unpacking
 
@@ -22,8 +22,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
             continue
         at = module.span(call)
         test, imports = context.is_rank_zero(at)
-        off = f"not ({test})" if " or " in test else test.replace("==", "!=")
-        yield RULE.converted(at, "one process shows the progress", *imports, SetArgument(at, "disable", off))
+        yield RULE.converted(at, "one process shows the progress", *imports, SetArgument(at, "disable", negated(test)))
 
 
 RULE = Rule("MG509", "progress-bars", check, __doc__ or "", hazards=("H91",))

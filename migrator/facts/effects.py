@@ -54,6 +54,11 @@ _CALLS: dict[str, tuple[str, int, str]] = {
     "os.makedirs": ("folder", 0, "name"),
     "os.mkdir": ("folder", 0, "path"),
     "urllib.request.urlretrieve": ("download", 1, "filename"),
+    "urllib.urlretrieve": ("download", 1, "filename"),
+    "wget.download": ("download", 1, "out"),
+    "gdown.download": ("download", 1, "output"),
+    "torch.hub.download_url_to_file": ("download", 1, "dst"),
+    "torchvision.datasets.utils.download_url": ("download", 1, "root"),
     "logging.FileHandler": ("sink", 0, "filename"),
     "logging.basicConfig": ("sink", -1, "filename"),
     "torch.utils.tensorboard.SummaryWriter": ("sink", 0, "log_dir"),
@@ -71,7 +76,7 @@ _CALLS: dict[str, tuple[str, int, str]] = {
 _METHODS: dict[str, str] = {"savefig": "write", "to_csv": "write", "save_pretrained": "write", "to_pickle": "write"}
 _CLOCK = re.compile(
     r"^(time\.(time|strftime|asctime|ctime|localtime|time_ns)|datetime\.(datetime\.)?(now|today|utcnow)|datetime\.date\.today"
-    r"|os\.getpid|uuid\.uuid[14]|os\.urandom|secrets\.\w+|tempfile\.\w+|socket\.gethostname)$"
+    r"|os\.getpid|uuid\.uuid[14]|os\.urandom|secrets\.\w+|tempfile\.mk\w+|socket\.gethostname)$"
 )
 # Calls in which a value is only shown, and calls that make a name of it.
 _SHOWN = re.compile(
@@ -93,7 +98,7 @@ def classify(module: Module, call: ast.Call, name: str) -> Effect | None:
     kind, position, keyword = "", -1, ""
     if name in _CALLS:
         kind, position, keyword = _CALLS[name]
-    elif name in ("open", "io.open", "codecs.open"):
+    elif name in ("open", "io.open", "codecs.open", "gzip.open") or name.endswith("gfile.GFile"):
         mode = argument(call, "mode", 1)
         text = (
             mode.value

@@ -36,7 +36,9 @@ DISTRIBUTED = frozenset(
     }
 )
 # Definitions that an earlier conversion put there.
-_OURS = frozenset({"setup_distributed", "share_random_numbers", "wrap_model", "from_rank_zero", "NoWriter", "SplitDataParallel"})
+_OURS = frozenset(
+    {"setup_distributed", "share_random_numbers", "wrap_model", "from_rank_zero", "NoWriter", "SplitDataParallel"}
+)
 _PARALLEL_TEST = re.compile(r"gpu|cuda|parallel|multi|device|distribut|\bdp\b|\bddp\b|world", re.IGNORECASE)
 _NAMED_ALIKE = re.compile(r"(?!__)\w*(DataParallel\w*|data_parallel)")
 _ROLE_TEST = re.compile(r"train|eval|test|phase|mode|resume|pretrain|arch|sync|finetune", re.IGNORECASE)
@@ -279,6 +281,8 @@ class Program:
                 name = module.qualified(value.func) or ""
                 if name.startswith(("argparse.", "optparse.", "matplotlib.use", "warnings.")):
                     return True
+                if name in ("os.path.join", "os.path.dirname", "os.path.abspath", "os.path.realpath"):
+                    return True
                 if isinstance(value.func, ast.Attribute) and isinstance(value.func.value, ast.Name):
                     made = self.resolver.values(module, value.func.value)
                     return any(v.kind == "call" and v.name.startswith(("argparse.", "optparse.")) for v in made)
@@ -418,6 +422,8 @@ class Program:
                     and (_moves_to_cuda(other) or not _moves_to_cuda(branch)),
                     orelse=in_else,
                     wraps_elsewhere=wraps_elsewhere,
+                    leaves=_leaves(module, branch[-1]),
+                    is_entry=is_main_guard(ancestor),
                     lines=tuple(module.span(s) for s in branch),
                 )
             child = ancestor
@@ -710,7 +716,17 @@ def _asks_for_any(module: Module, call: ast.Call) -> bool:
 
 def is_parallel_test(test: str) -> bool:
     """True when a condition asks for several devices (a count, a flag, CUDA) and for nothing else that trains."""
-    return bool(_PARALLEL_TEST.search(test)) and not _ROLE_TEST.search(test)
+    names = re.findall(r"[A-Za-z_]\w*", test)
+    roles = [name for name in names if _ROLE_TEST.search(name) and not _PARALLEL_TEST.search(name)]
+    return bool(_PARALLEL_TEST.search(test)) and not roles
+
+
+def _leaves(module: Module, last: ast.stmt) -> bool:
+    """True when the statement ends the function or the program."""
+    if isinstance(last, ast.Return | ast.Raise):
+        return True
+    value = last.value if isinstance(last, ast.Expr) else None
+    return isinstance(value, ast.Call) and module.qualified(value.func) in ("sys.exit", "exit", "quit", "os._exit")
 
 
 def _is_declaration(statement: ast.stmt) -> bool:
