@@ -273,6 +273,7 @@ class Resolver:
                     if init is not None:
                         self._call_sites.setdefault(init[1], []).append((module, call))
                 self._call_sites.setdefault(target, []).append((module, call))
+            self._memo.clear()  # answers about parameters from before all calls were known
         return self._call_sites.get(function, [])
 
     # ---------------------------------------------------------------- values
