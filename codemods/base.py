@@ -38,6 +38,7 @@ class Options:
     nproc: int = 0
     nodes: int = 1
     seed_policy: Literal["per-rank", "same"] = "per-rank"
+    keep_prefix: bool = False
     unsafe: bool = False
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -88,19 +89,49 @@ class Context:
         name, needed = self.program.name_for(module, wanted, qualified)
         return name, (AddImport(at, needed),) if needed else ()
 
+    @property
+    def accelerate(self) -> bool:
+        """True when the converted program is to use accelerate."""
+        return self.options.target == "accelerate"
+
+    def accelerator(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
+        """The program's Accelerator, spelled for the module of `at`: its name in the entry, another handle of it elsewhere."""
+        if at.path == self.program.entry_module.path:
+            return self.program.free_name("accelerator", at), ()
+        name, edits = self.module(at, "accelerate.Accelerator")
+        return f"{name}()", edits
+
+    def processes(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
+        """What knows the processes, spelled for the module of `at`: torch.distributed, the Accelerator or its state."""
+        if not self.accelerate:
+            return self.dist(at)
+        if at.path == self.program.entry_module.path and self.program.entry.kind != "early":
+            return self.accelerator(at)
+        name, edits = self.module(at, "accelerate.PartialState")
+        return f"{name}()", edits
+
     def is_rank_zero(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
         """A test that holds on one process only, spelled for the module of `at`."""
-        dist, edits = self.dist(at)
-        test = f"{dist}.get_rank() == 0"
-        return f"not {dist}.is_initialized() or {test}" if self.program.is_shared(at) else test, edits
+        name, edits = self.processes(at)
+        if self.accelerate:
+            return f"{name}.is_main_process", edits
+        test = f"{name}.get_rank() == 0"
+        return f"not {name}.is_initialized() or {test}" if self.program.is_shared(at) else test, edits
+
+    def world_size(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
+        """The number of processes, spelled for the module of `at`."""
+        name, edits = self.processes(at)
+        return f"{name}.num_processes" if self.accelerate else f"{name}.get_world_size()", edits
 
     def barrier(self, at: Span) -> str:
-        """A statement that waits for all processes, spelled for the module of `at` (whose import of dist is needed)."""
-        dist, _ = self.dist(at)
+        """A statement that waits for all processes, spelled for the module of `at` (whose import of them is needed)."""
+        name, _ = self.processes(at)
+        if self.accelerate:
+            return f"{name}.wait_for_everyone()\n"
         return (
-            f"if {dist}.is_initialized():\n    {dist}.barrier()\n"
+            f"if {name}.is_initialized():\n    {name}.barrier()\n"
             if self.program.is_shared(at)
-            else f"{dist}.barrier()\n"
+            else f"{name}.barrier()\n"
         )
 
     def helper(self, at: Span, name: str) -> AddHelper:
@@ -136,3 +167,11 @@ class Rule:
     def note(self, at: Span, message: str) -> Diagnostic:
         """A diagnostic that is worth knowing and asks for nothing."""
         return Diagnostic(self.id, at, message, "note", None, "display-only")
+
+
+def negated(test: str) -> str:
+    """The opposite of a test that `is_rank_zero` gave."""
+    alone, _, rank = test.partition(" or ")
+    if rank:
+        return f"{alone.removeprefix('not ')} and {rank.replace('==', '!=')}"
+    return test.replace("==", "!=") if "==" in test else f"not {test}"

@@ -35,6 +35,11 @@ DISTRIBUTED = frozenset(
         "apex.parallel.DistributedDataParallel",
     }
 )
+# Words of a condition that are no flag of the program.
+_LIBRARY_WORD = re.compile(
+    r"torch|cuda|is_available|device_count|len|not|and|or|is|None|True|False|self|args|opt\w*|config|cfg|hparams|params"
+)
+_PRIVATE = re.compile(r"^(io\.(BytesIO|StringIO)|tempfile\.(Named|Spooled)?Temporary\w+)$")
 # Definitions that an earlier conversion put there.
 _OURS = frozenset(
     {"setup_distributed", "share_random_numbers", "wrap_model", "from_rank_zero", "NoWriter", "SplitDataParallel"}
@@ -228,7 +233,8 @@ class Program:
     @cached_property
     def is_joined(self) -> bool:
         """True when an earlier conversion has already made the entry join the processes."""
-        return any(isinstance(n, ast.Name) and n.id == "setup_distributed" for n in self.entry_module.nodes)
+        ours = ("setup_distributed", "Accelerator")
+        return any(isinstance(n, ast.Name) and n.id in ours for n in self.entry_module.nodes)
 
     def exit_status(self, statement: Span) -> Place | None:
         """The argument of a `sys.exit(...)` statement, the statement itself when it has none, or None for another one."""
@@ -428,10 +434,36 @@ class Program:
                 )
             child = ancestor
 
-    @staticmethod
-    def inlined_guard(wrap: Wrap) -> GuardFact | None:
-        """The `if` around a wrap that goes, because the process group decides now."""
-        return next((guard for guard in wrap.guards if guard.parallel and guard.exclusive), None)
+    def inlined_guard(self, wrap: Wrap) -> GuardFact | None:
+        """The `if` around a wrap that goes, because the process group decides now.
+
+        One whose flag also decides elsewhere what is done with the model (`.module` or not, a mean over replicas) stays.
+        """
+        return next(
+            (guard for guard in wrap.guards if guard.parallel and guard.exclusive and not self._decides_more(guard)),
+            None,
+        )
+
+    def _decides_more(self, guard: GuardFact) -> bool:
+        names = {name for name in re.findall(r"[A-Za-z_]\w*", guard.test) if not _LIBRARY_WORD.fullmatch(name)}
+        return any(
+            place != guard.at and not any(place == g.at for w in self.wraps for g in w.guards) and names & flags
+            for place, flags in self._flags_of_wrapped
+        )
+
+    @cached_property
+    def _flags_of_wrapped(self) -> list[tuple[Span, frozenset[str]]]:
+        """Conditions that choose between a wrapped and a bare model, or average what replicas gave."""
+        found = []
+        for module in self.modules:
+            for node in module.nodes:
+                if not isinstance(node, ast.If | ast.IfExp) or self._is_other_main(module, node):
+                    continue
+                parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [*node.body, *node.orelse]
+                if any(_treats_wrapped(n) for part in parts for n in ast.walk(part)):
+                    words = frozenset(re.findall(r"[A-Za-z_]\w*", module.segment(node.test)))
+                    found.append((module.span(node), words))
+        return found
 
     def _raw_wraps(self, module: Module) -> set[ast.AST]:
         return {node for node, row in self._wrap_nodes.items() if row[0] is module}
@@ -544,13 +576,24 @@ class Program:
         found = []
         for module, call in self.calls():
             effect = effects_of.classify(module, call, self.external(module, call))
-            if effect is not None and not (self._is_own_method(module, call) or is_settled(module, call)):
+            if effect is None or self._is_private(module, call, effect):
+                continue
+            if not (self._is_own_method(module, call) or is_settled(module, call)):
                 found.append(effect)
         return found
 
     def _is_own_method(self, module: Module, call: ast.Call) -> bool:
         """`utils.mkdir(path)`: a function of the project that is only called like a library's method."""
         return self.external(module, call) == "" and self.resolver.callee(module, call) is not None
+
+    def _is_private(self, module: Module, call: ast.Call, effect: Effect) -> bool:
+        """True when what is written to is in memory, or a temporary file that every process has for itself."""
+        values = (*call.args, *(keyword.value for keyword in call.keywords))
+        for path in (value for value in values if module.span(value) == effect.path):
+            base = path.value if isinstance(path, ast.Attribute) and path.attr == "name" else path
+            if any(_PRIVATE.match(value.name) for value in self.resolver.values(module, base)):
+                return True
+        return False
 
     @cached_property
     def clocks(self) -> list[Clock]:
@@ -659,6 +702,19 @@ def _is_ours(module: Module) -> bool:
     """The module of helpers that an earlier conversion put beside the entry."""
     return "setup_distributed" in module.scope.bindings and any(
         b.kind == "def" for b in module.scope.bindings["setup_distributed"]
+    )
+
+
+def _treats_wrapped(node: ast.AST) -> bool:
+    """`model.module`, `loss.mean()`, `loss.sum()`."""
+    if isinstance(node, ast.Attribute) and node.attr == "module":
+        return True
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("mean", "sum")
+        and not node.args
+        and "loss" in (dotted(node.func.value) or "")
     )
 
 

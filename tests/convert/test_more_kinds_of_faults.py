@@ -263,3 +263,22 @@ def test_a_second_run_leaves_a_program_with_open_questions_alone(project):
         """
     )
     assert result.questions and "setup_distributed()" in text
+
+
+# ---------------------------------------------------------------- flags that decide more than the wrap
+@pytest.mark.parametrize(
+    "use", ["net = model.module if flag else model", "if flag:\n    loss = torch.ones(2)\n    loss = loss.mean()"]
+)
+def test_a_flag_that_also_decides_about_the_wrapped_model_keeps_deciding(project, use):
+    text, _ = project.train(
+        f"n_gpu = 2\nif n_gpu > 1:\n    model = nn.DataParallel(model)\n{use.replace('flag', 'n_gpu > 1')}",
+        wrap="nn.Linear(2, 2)",
+    )
+    assert "if n_gpu > 1:\n        model = SplitDataParallel(model)" in text
+
+
+def test_a_flag_that_only_decides_about_the_wrap_goes(project):
+    text, _ = project.train(
+        "n_gpu = 2\nif n_gpu > 1:\n    model = nn.DataParallel(model)\nprint(n_gpu)", wrap="nn.Linear(2, 2)"
+    )
+    assert "\n    model = SplitDataParallel(model)" in text
