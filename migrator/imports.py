@@ -6,6 +6,7 @@ In: a module and the import lines that fixes ask for.  Out: insertions after exi
 from __future__ import annotations
 
 import ast
+import sys
 
 from migrator.edits import AddImport, InsertAfter, InsertBefore, Labelled
 from migrator.facts.syntax import Module
@@ -61,7 +62,7 @@ def _kind(text: str) -> int:
     head = name.split(".")[0]
     if head == "torch":
         return 1
-    return 0 if head in ("os", "sys", "random", "datetime", "math", "contextlib", "itertools", "warnings") else 2
+    return 0 if head in sys.stdlib_module_names else 2
 
 
 def _leading_imports(module: Module) -> list[ast.stmt]:

@@ -57,6 +57,7 @@ class Program:
         self.modules = [m for m in project.modules.values() if m is project.entry or not _is_ours(m)]
         self.entry_module = project.entry
         self.resolver = Resolver(project.modules)
+        self._acting: dict[ast.AST, bool] = {}
         self._by_path = {module.path: module for module in self.modules}
 
     # ---------------------------------------------------------------- helpers for rules
@@ -90,8 +91,11 @@ class Program:
         )
 
     def is_shared(self, at: Span) -> bool:
-        """True when another program of the project runs the module of a place too, without any process group."""
-        return at.path in self._shared and at.path != self.entry_module.path
+        """True when the place may be run without a process group: by another program of the project, or on import."""
+        if at.path == self.entry_module.path:
+            return False
+        on_import = not self.module_at(at).line_text(at.line)[:1].isspace()
+        return on_import or at.path in self._shared
 
     @cached_property
     def _shared(self) -> frozenset[str]:
@@ -258,10 +262,15 @@ class Program:
         if effects_of.acts_alone(module, call, name):
             return True
         callee = self.resolver.callee(module, call) if depth < 4 else None
-        if callee is None or isinstance(callee[1], ast.ClassDef):
+        if callee is not None and isinstance(callee[1], ast.ClassDef):
+            callee = self.resolver.method(callee[0], callee[1], "__init__")
+        if callee is None:
             return False
-        inner = (n for n in ast.walk(callee[1]) if isinstance(n, ast.Call))
-        return any(self._acts(callee[0], n, depth + 1) for n in inner)
+        if callee[1] not in self._acting:
+            self._acting[callee[1]] = False  # for functions that call themselves
+            inner = (n for n in ast.walk(callee[1]) if isinstance(n, ast.Call))
+            self._acting[callee[1]] = any(self._acts(callee[0], n, depth + 1) for n in inner)
+        return self._acting[callee[1]]
 
     @cached_property
     def acts_on_import(self) -> list[Place]:
@@ -273,7 +282,8 @@ class Program:
             effect = effects_of.classify(module, call, self.external(module, call))
             clock = effects_of.clock(module, call, self.external(module, call))
             kinds = ("write", "remove", "open", "download", "sink", "prompt")
-            if (effect is not None and effect.kind in kinds) or (clock is not None and clock.into != "log"):
+            own = effects_of.draws_or_moves(call, self.external(module, call))
+            if (effect is not None and effect.kind in kinds) or (clock is not None and clock.into != "log") or own:
                 found.append(self._place(module, call))
         return found
 

@@ -47,6 +47,7 @@ def _written(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr]]:
 
 def _readers(program: Program, module: Module, call: ast.Call, path: ast.expr) -> Iterator[ast.expr]:
     key, scope, start = ast.dump(path), module.scope_of.get(call, module.scope), module.span(call).end
+    copied = program.external(module, call).startswith(("shutil.", "os."))  # the path may be that of a folder
     writing = {(e.at.path, e.at.start, e.at.end) for e in program.effects}
     for node in module.nodes:
         if not isinstance(node, type(path)) or module.span(node).start < start or ast.dump(node) != key:
@@ -65,7 +66,8 @@ def _readers(program: Program, module: Module, call: ast.Call, path: ast.expr) -
         name = program.external(module, parent) or getattr(parent.func, "attr", getattr(parent.func, "id", ""))
         if (span.path, span.start, span.end) in writing or _NO_READING.search(name):
             continue
-        if there is scope or (_is_the_same_elsewhere(path) and _READERS.search(name)):
+        reads = _READERS.search(name) is not None
+        if (there is scope and (reads or not copied)) or (_is_the_same_elsewhere(path) and reads):
             yield node
 
 

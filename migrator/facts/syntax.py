@@ -181,6 +181,17 @@ class Module:
             found = parent
         return self.span(found) if found is not None else span
 
+    def follows(self, second: Span, first: Span) -> bool:
+        """True when the statement at `second` stands in the same block right behind the one at `first`."""
+        if second.path != self.path:
+            return False
+        for node in self.nodes:
+            if isinstance(node, ast.stmt) and node.lineno == first.line and self.span(node) == first:
+                block = self.block(node)
+                behind = block[block.index(node) + 1 :]
+                return bool(behind) and self.span(behind[0]) == second
+        return False
+
     def enclosing(self, node: ast.AST, *kinds: type[ast.AST]) -> ast.AST | None:
         """The nearest ancestor of one of the kinds, within the same function."""
         for ancestor in self.ancestors(node):
