@@ -90,6 +90,11 @@ _PATHLIKE = re.compile(
 )
 _RANDOM = ("torch.rand", "torch.normal", "torch.bernoulli", "numpy.random.", "random.")
 _CUDA = re.compile(r"^torch\.(cuda\.(?!is_available|device_count|amp\b)|set_default_tensor_type|set_default_device)")
+# Layers and models that start with random weights, and tensors of random numbers.
+_DRAWN = re.compile(
+    r"torch\.nn\.(Linear|LazyLinear|Bilinear|Conv\w+|Embedding\w*|LSTM|GRU|RNN|Transformer\w*|MultiheadAttention)$"
+    r"|torchvision\.models\.\w+$|torch\.(rand|randn|randint|randperm|normal)$|numpy\.random\.(rand|randn|randint|permutation|shuffle|choice)$"
+)
 _SEED = re.compile(r"(^|\.)(manual_seed(_all)?|seed|set_seed|fix_seed|RandomState|default_rng|seed_everything)$")
 
 
@@ -136,13 +141,19 @@ def acts_alone(module: Module, call: ast.Call, name: str) -> bool:
     """True for a call that seeds, draws random numbers, uses a GPU, or has an effect that one process must have alone."""
     if name.startswith(_RANDOM) or _CUDA.match(name) or _SEED.search(name):
         return True
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
+    if draws_or_moves(call, name):
         return True
     effect = classify(module, call, name)
     if effect is not None and effect.kind not in ("folder", "path_mkdir"):
         return True
     seen = clock(module, call, name)
     return seen is not None and seen.into != "log"
+
+
+def draws_or_moves(call: ast.Call, name: str) -> bool:
+    """True for a layer or model, whose weights are drawn when it is made, and for a move to the GPU."""
+    moves = isinstance(call.func, ast.Attribute) and call.func.attr == "cuda" and not name.startswith("torch.cuda")
+    return moves or bool(_DRAWN.match(name))
 
 
 def clock(module: Module, call: ast.Call, name: str) -> Clock | None:

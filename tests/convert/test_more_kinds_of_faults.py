@@ -282,3 +282,37 @@ def test_a_flag_that_only_decides_about_the_wrap_goes(project):
         "n_gpu = 2\nif n_gpu > 1:\n    model = nn.DataParallel(model)\nprint(n_gpu)", wrap="nn.Linear(2, 2)"
     )
     assert "\n    model = SplitDataParallel(model)" in text
+
+
+# ---------------------------------------------------------------- what happens before the main block
+@pytest.mark.parametrize(
+    "early", ["log = tools.Log()", "net = tools.Net()", "net = nn.Linear(2, 2)", "weights = torch.ones(2).cuda()"]
+)
+def test_processes_meet_before_what_a_script_does_above_its_main_block(project, early):
+    project.write(
+        "tools.py",
+        """\
+        import torch
+        from torch import nn
+
+
+        class Log:
+            def __init__(self):
+                torch.save({}, "settings.pt")
+
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(2, 2)
+        """,
+    )
+    text, _ = project.train(f"import tools\n{early}\n---\nprint('done')")
+    assert text.index("    setup_distributed()") < text.index(early) < text.index("def main")
+
+
+def test_what_an_imported_module_does_on_import_is_asked_about_and_does_not_fail(project):
+    project.write("tools.py", "import torch\n\nNOISE = torch.randn(3)\ntorch.save(NOISE, 'noise.pt')\n")
+    _, result = project.train("import tools\n---\nprint(tools.NOISE)")
+    assert [d.rule for d in result.questions] == ["MG101", "MG101"]
+    assert "if not dist.is_initialized() or dist.get_rank() == 0:" in Path("tools.py").read_text()
