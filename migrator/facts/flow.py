@@ -13,7 +13,7 @@ from typing import Protocol
 from migrator.facts import losses
 from migrator.facts.program import Program
 from migrator.facts.resolve import Value
-from migrator.facts.syntax import Module, Span, dotted, names_in
+from migrator.facts.syntax import Module, Span, argument, dotted, names_in
 
 # Methods that keep one row per sample.
 _ROWWISE = frozenset(
@@ -116,6 +116,7 @@ class Flow:
         self.moves = False
         self.loss_text = ""
         self.figures: dict[str, str] = {}
+        self.counting = ""
         self.uncountable = ""
         self.model_calls: list[Span] = []
         self.model_names: set[str] = set()
@@ -277,6 +278,7 @@ class Flow:
 
     def _count(self, name: str, value: ast.expr) -> None:
         """A counter: `sum` when counts are added, `mean` when means of batches are, else `other`."""
+        self.counting = name
         kind = "sum" if self._adds_up(value) else "mean" if self._is_loss_figure(value) else "other"
         if self.figures.get(name, kind) != kind:
             kind = "other"
@@ -309,8 +311,23 @@ class Flow:
                 and inner.value.attr == "data"
             ):
                 inner = inner.value.value
+            elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add | ast.Sub):
+                # A moving average is linear in the losses, so that its mean over processes is that of the mean loss.
+                sides = [side for side in (inner.left, inner.right) if self._kind(side) is not None]
+                return bool(sides) and all(self._is_loss_figure(side) or self._is_own_part(side) for side in sides)
+            elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult | ast.Div):
+                tainted = [side for side in (inner.left, inner.right) if self._kind(side) is not None]
+                if len(tainted) != 1 or (isinstance(inner.op, ast.Div) and tainted[0] is inner.right):
+                    return False
+                inner = tainted[0]
             else:
                 return self._kind(inner) == "loss"
+
+    def _is_own_part(self, node: ast.expr) -> bool:
+        """`average * 0.8`: the figure itself, scaled."""
+        factors = [n for n in ast.walk(node) if isinstance(n, ast.Name) and self.kinds.get(n.id) is not None]
+        only_products = all(isinstance(n.op, ast.Mult | ast.Div) for n in ast.walk(node) if isinstance(n, ast.BinOp))
+        return len(factors) == 1 and factors[0].id == self.counting and only_products
 
     def _is_size(self, node: ast.expr) -> bool:
         text = self.module.segment(node).replace(" ", "")
@@ -562,6 +579,9 @@ class Flow:
         if dotted(func) in ("tuple", "list", "dict") and kinds == ["rows"]:
             return "rows"
         name = self.program.external(self.module, node)
+        if name in ("torch.cat", "torch.concat") and kinds[0] == "rows" and not any(kinds[1:]):
+            dim = argument(node, "dim", 1)
+            return "rows" if isinstance(dim, ast.Constant) and dim.value in (1, 2, 3) else "figure"
         if name in ("torch.autograd.Variable", "torch.autograd.variable.Variable") and kinds and kinds[0] == "rows":
             return "rows"
         if isinstance(func, ast.Attribute) and func.attr == "scale" and kinds == ["loss"]:
@@ -597,7 +617,7 @@ def node_value(node: ast.Return | ast.Raise) -> ast.expr | None:
     return node.value if isinstance(node, ast.Return) else None
 
 
-def is_none(node: ast.expr) -> bool:
+def is_none(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 

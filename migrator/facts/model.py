@@ -14,7 +14,8 @@ from migrator.facts.syntax import Span
 class GuardFact:
     """An `if` around a wrap.  `parallel` says that the test asks for several devices; `exclusive` that the other branch
     only places the model, so that the wrap's branch can stand alone; `orelse` that the wrap is in the else branch;
-    `wraps_elsewhere` that the other branch wraps too."""
+    `wraps_elsewhere` that the other branch wraps too; `leaves` that the wrap's branch ends the program or function;
+    `is_entry` that this is the `__main__` guard."""
 
     at: Span
     test: str
@@ -22,6 +23,8 @@ class GuardFact:
     exclusive: bool
     orelse: bool
     wraps_elsewhere: bool
+    leaves: bool
+    is_entry: bool
     lines: tuple[Span, ...]
 
 

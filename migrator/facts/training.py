@@ -170,7 +170,7 @@ class _Reader:
                 self.obstacle(module, node, "the wrapped model has no name of its own")
         for wrap in program.wraps:
             for guard in wrap.guards:
-                if not guard.parallel and not guard.wraps_elsewhere:
+                if not (guard.parallel or guard.wraps_elsewhere or guard.leaves or guard.is_entry):
                     module = program.module_at(wrap.at)
                     self.obstacle(
                         module, self._node(module, wrap.at), f"whether the model is wrapped depends on `{guard.test}`"
@@ -265,7 +265,7 @@ class _Reader:
                 self.obstacle(module, call, "the loader has no batch size of its own")
             if argument(call, "batch_sampler", 4) is not None:
                 self.obstacle(module, call, "batches are made by a batch sampler of the program's own")
-            if sampler is not None and not is_none(sampler):
+            if sampler is not None and not self._is_always_none(module, sampler):
                 self.obstacle(module, sampler, "samples are drawn by a sampler of the program's own")
             if argument(call, "collate_fn", 6) is not None:
                 self.obstacle(module, call, "batches are put together by a function of the program's own")
@@ -302,6 +302,11 @@ class _Reader:
             workers=module.span(workers) if workers is not None else None,
             workers_text=module.segment(workers) if workers is not None else "",
         )
+
+    def _is_always_none(self, module: Module, node: ast.expr) -> bool:
+        """`None`, or a name that is never anything else (`train_sampler = None` of an old template)."""
+        values = self.resolver.values(module, node)
+        return is_none(node) or (bool(values) and all(v.kind == "constant" and is_none(v.node) for v in values))
 
     def _unpacks_harmless(self, module: Module, call: ast.Call) -> bool:
         """`**kwargs` that only say how batches are loaded, not which."""
