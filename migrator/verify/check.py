@@ -34,6 +34,7 @@ class Recording:
     outcome: Outcome
     verdict: Verdict | None  # NOT VERIFIABLE with the reason, or None when the run can be compared with
     log: str
+    written: tuple[str, ...]  # files that are new or changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,41 +71,56 @@ def verify(request: VerifyRequest, server: ForkServer | None = None) -> Verdict:
 def record_before(request: VerifyRequest, server: ForkServer | None = None) -> Recording:
     """Run the original alone and read what it did."""
     with _server(server, request) as fork, _scratch(request) as folder:
-        record, outcome, _ = _run_before(request, fork, folder, request.steps or 0)
-        log = (folder / "before.0.log").read_text(errors="replace")
-        return Recording(record, outcome, judge_before(record, outcome, request.devices), log)
+        return _original(request, fork, folder)[0]
 
 
 def _verify(request: VerifyRequest, server: ForkServer, folder: Path) -> Verdict:
-    before, outcome, original = _run_before(request, server, folder, request.steps or 0)
-    cpu = outcome.cpu
-    problem = judge_before(before, outcome, request.devices)
-    if problem is not None:
-        return replace(problem, cpu_before=cpu, memory=outcome.peak)
+    first, request, folder = _original(request, server, folder)
+    if first.verdict is not None:
+        return replace(first.verdict, cpu_before=first.outcome.cpu, memory=first.outcome.peak)
+    before = first.record
     assert request.after is not None
-    slowest = max(
-        (b["seconds"] - a["seconds"] for a, b in zip(before.steps, before.steps[1:], strict=False)), default=1.0
-    )
+    pauses = zip(before.steps, before.steps[1:], strict=False)
+    slowest = max((b["seconds"] - a["seconds"] for a, b in pauses), default=1.0)
     ranks, outcome, converted = _run_after(request, server, folder, before, slowest)
     tolerance = request.tolerance or (TOLERANCE_FLOAT64 if request.float64 else TOLERANCE)
-    written = original.written(), converted.written()
     sampled = frozenset(path.suffix[1:] for path in folder.glob("sampled.after.*"))
+    written = first.written, tuple(converted.written())
     verdict = judge(
         before, ranks, outcome, len(before.steps), tolerance, request.devices, request.places, written, sampled
     )
-    return replace(verdict, cpu_before=cpu, cpu_after=outcome.cpu, memory=outcome.peak)
+    if request.epoch_batches == 0:
+        verdict = replace(
+            verdict, notes=(*verdict.notes, "epochs were not cut: the second one may not have been reached")
+        )
+    return replace(verdict, cpu_before=first.outcome.cpu, cpu_after=outcome.cpu, memory=outcome.peak)
+
+
+def _original(request: VerifyRequest, server: ForkServer, folder: Path) -> tuple[Recording, VerifyRequest, Path]:
+    """The original's run; a program that fails while its epochs are cut gets whole ones before it is given up."""
+    recording = _run_before(request, server, folder)
+    if recording.record.error is None or request.epoch_batches == 0:
+        return recording, request, folder
+    whole, place = replace(request, epoch_batches=0), folder / "whole"
+    place.mkdir()
+    (place / "states").mkdir()
+    (place / "tmp").symlink_to((folder / "tmp").resolve())
+    second = _run_before(whole, server, place)
+    return (second, whole, place) if second.verdict is None else (recording, request, folder)
 
 
 # ---------------------------------------------------------------- the two runs
-def _run_before(
-    request: VerifyRequest, server: ForkServer, folder: Path, steps: int
-) -> tuple[Record, Outcome, Workspace]:
+def _run_before(request: VerifyRequest, server: ForkServer, folder: Path) -> Recording:
     places = find_places(request)
     space = copy_project(places.root, folder / "work.before")
+    steps = request.steps or 0
     settings = _settings(request, places, folder, space.folder, BEFORE, 0, 1, steps, request.timeout)
     watch = _watcher(request, BEFORE, settings.record_path, steps)
     outcome = server.run([(settings, _environment(request, folder))], request.timeout, GRACE, watch)
-    return read(settings.record_path, BEFORE, 0), outcome, space
+    record = read(settings.record_path, BEFORE, 0)
+    log = settings.log_path.read_text(errors="replace")
+    problem = judge_before(record, outcome, request.devices)
+    return Recording(record, outcome, problem, log, tuple(space.written()))
 
 
 def _run_after(

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-BLOCK = 1 << 14
+BLOCK = 1 << 16
 PROJECTIONS = 2
 MAX_ROWS = 8192
 
@@ -20,8 +20,8 @@ MAX_ROWS = 8192
 @cache
 def _signs(count: int, salt: int, dtype: Any) -> Any:
     generator = torch._C.Generator()
-    generator.manual_seed(count * 8 + salt)
-    return torch.randint(0, 2, (count, PROJECTIONS), generator=generator).mul_(2).sub_(1).to(dtype)
+    generator.manual_seed(count * 16 + salt)
+    return torch.randint(0, 2, (count,), generator=generator).mul_(2).sub_(1).to(dtype)
 
 
 def describe(tensor: Any) -> list[float]:
@@ -30,20 +30,21 @@ def describe(tensor: Any) -> list[float]:
         x = tensor.detach()
         if x.is_sparse:
             x = x.to_dense()
-        x = x.reshape(-1)
         if x.is_complex():
-            x = torch.view_as_real(x).reshape(-1)
+            x = torch.view_as_real(x)
+        x = x.reshape(-1)
         if x.dtype not in (torch.float32, torch.float64):
-            x = x.to(torch.float64 if not x.is_floating_point() else torch.float32)
+            x = x.to(torch.float32 if x.is_floating_point() else torch.float64)
         whole = x.numel() // BLOCK
-        values = torch.zeros(PROJECTIONS, dtype=torch.float64)
-        if whole:
-            # The signs of a long tensor are products of signs within and of signs between blocks: small to keep.
-            blocks = x[: whole * BLOCK].view(whole, BLOCK) @ _signs(BLOCK, 1, x.dtype)
-            values += (blocks.double() * _signs(whole, 2, torch.float64)).sum(0)
-        if rest := x.numel() - whole * BLOCK:
-            values += (x[whole * BLOCK :] @ _signs(rest, 3, x.dtype)).double()
-        return [float(torch.linalg.vector_norm(x).double()), *values.tolist()]
+        values = [0.0] * PROJECTIONS
+        for p in range(PROJECTIONS):
+            if whole:
+                # The signs of a long tensor are products of signs between and within blocks: small to keep.
+                folded = _signs(whole, 2 * p, x.dtype) @ x[: whole * BLOCK].view(whole, BLOCK)
+                values[p] += float(torch.dot(folded, _signs(BLOCK, 2 * p + 1, x.dtype)))
+            if rest := x.numel() - whole * BLOCK:
+                values[p] += float(torch.dot(x[whole * BLOCK :], _signs(rest, 8 + p, x.dtype)))
+        return [float(torch.linalg.vector_norm(x)), *values]
 
 
 def tensors_in(value: Any, name: str = "") -> list[tuple[str, Any]]:

@@ -33,7 +33,8 @@ def judge_before(record: Record, outcome: Outcome, devices: int) -> Verdict | No
         if kind == "SystemExit":
             reason = f"the original ends with exit status {record.error['code']}: {message}"
         if record.steps:
-            reason += f" (after {len(record.steps)} optimizer steps)"
+            steps = len(record.steps)
+            reason += f" (after {steps} optimizer steps; --steps {steps} checks what comes before)"
     elif outcome.timed_out:
         reason = f"the original took {len(record.steps)} optimizer steps before the time-out"
         if not record.steps:

@@ -312,13 +312,8 @@ def _patch_data_parallel(session: Session, first_call: Callable[[], None]) -> No
             return forward(self, *inputs, **keywords)
         first_call()
         inputs, keywords = as_double(session, inputs), as_double(session, keywords)
-        replicas = session_replicas(session)
-        replicas.call, replicas.number, replicas.dim = call, _next_forward(session, call), getattr(self, "dim", 0)
-        try:
-            with _wrapped(session, call):
-                return forward(self, *inputs, **keywords)
-        finally:
-            replicas.call = replicas.number = None
+        with replicas_of(session, self, call), _wrapped(session, call):
+            return forward(self, *inputs, **keywords)
 
     wrapper.__init__, wrapper.forward = patched_init, patched_forward
 
@@ -328,6 +323,17 @@ _REPLICAS: dict[int, Replicas] = {}
 
 def session_replicas(session: Session) -> Replicas:
     return _REPLICAS.setdefault(id(session), Replicas(session))
+
+
+@contextlib.contextmanager
+def replicas_of(session: Session, wrap: Any, call: Call) -> Iterator[None]:
+    """The replicas that are started in here belong to this call."""
+    replicas = session_replicas(session)
+    replicas.call, replicas.number, replicas.dim = call, _next_forward(session, call), getattr(wrap, "dim", 0)
+    try:
+        yield
+    finally:
+        replicas.call = replicas.number = None
 
 
 def _patch_ddp(session: Session, first_call: Callable[[], None]) -> None:
@@ -405,12 +411,30 @@ def _patch_modules(session: Session, first_call: Callable[[], None]) -> None:
         if kind.__dict__.get("splits_batch"):
             _patch_splitter(session, kind, first_call)
 
+    wrappers = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
+    known = {wrapper.forward for wrapper in wrappers}
+
     def patched_call(self: Any, *inputs: Any, **keywords: Any) -> Any:
         if session.depth == 0 and session.wraps:
+            if isinstance(self, wrappers) and type(self).forward not in known:
+                return overridden(self, inputs, keywords)
             for wrap in session.wraps:
                 if wrap.module is self:
                     return bare(wrap, self, inputs, keywords)
         return call_module(self, *inputs, **keywords)
+
+    def overridden(self: Any, inputs: Any, keywords: Any) -> Any:
+        """A wrapper class of the program's own, with a forward of its own."""
+        call = _open_call(session, self, bare=False)
+        if call is None:
+            return call_module(self, *inputs, **keywords)
+        first_call()
+        if isinstance(self, wrappers[0]):
+            with replicas_of(session, self, call), _wrapped(session, call):
+                return call_module(self, *inputs, **keywords)
+        call.chunks.append(fingerprint.chunk(inputs, keywords))
+        with _wrapped(session, call), _seeded(session, _next_forward(session, call), session.settings.rank):
+            return call_module(self, *inputs, **keywords)
 
     def bare(wrap: Any, self: Any, inputs: Any, keywords: Any) -> Any:
         call = _open_call(session, wrap, bare=True)

@@ -223,6 +223,12 @@ def compare_files(
         lost = sorted(set(event["keys"]) - set(other["keys"]))
         new = sorted(set(other["keys"]) - set(event["keys"]))
         if lost or new:
+            if any("<" in k for k in (*lost, *new)):
+                text = f"{event['file']} holds whole objects: {', '.join(lost[:2])} before, {', '.join(new[:2])} after"
+                result.find(
+                    "files", text, hint="save a state_dict: what holds the wrapper needs its class to be loaded"
+                )
+                return
             bare = {k.replace("module.", "") for k in event["keys"]} == {
                 k.replace("module.", "") for k in other["keys"]
             }
