@@ -150,6 +150,7 @@ class Rule:
     hazards: tuple[str, ...] = ()
     sources: tuple[str, ...] = field(default=())
     why: str = ""  # why the fix is not safe: what it changes
+    evaluation: bool = False  # also for programs that only evaluate
 
     @property
     def summary(self) -> str:

@@ -12,9 +12,9 @@ from migrator.edits import Replace
 
 def check(context: Context) -> Iterator[Diagnostic]:
     for count in context.program.device_counts:
-        dist, imports = context.dist(count.at)
-        size = f"{dist}.get_world_size()"
-        if context.program.is_shared(count.at):
+        size, imports = context.world_size(count.at)
+        if not context.accelerate and context.program.is_shared(count.at):
+            dist, _ = context.dist(count.at)
             size = f"{size} if {dist}.is_initialized() else $0"
         yield RULE.converted(
             count.at,

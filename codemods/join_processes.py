@@ -16,7 +16,7 @@ from migrator.facts.syntax import Span
 
 def check(context: Context) -> Iterator[Diagnostic]:
     entry = context.program.entry
-    if context.program.is_joined:
+    if context.accelerate or context.program.is_joined:
         return
     if entry.first is None or entry.last is None:
         at = context.program.wraps[0].at

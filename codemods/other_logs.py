@@ -5,7 +5,7 @@ What goes through `logging` reaches the terminal of every process; processes oth
 
 from collections.abc import Iterator
 
-from codemods.base import Context, Diagnostic, Rule
+from codemods.base import Context, Diagnostic, Rule, negated
 from migrator.edits import InsertBefore
 
 
@@ -17,9 +17,9 @@ def check(context: Context) -> Iterator[Diagnostic]:
     if any(b.kind != "import" for scope in module.scopes.values() for b in scope.bindings.get("logging", ())):
         yield RULE.note(entry.first, "every process writes its log lines to the terminal")
         return
-    dist, imports = context.dist(entry.first)
+    test, imports = context.is_rank_zero(entry.first)
     logging, more = context.module(entry.first, "logging")
-    test = f"{dist}.get_rank() != 0"
+    test = negated(test)
     if entry.kind == "early":
         test = f'__name__ == "__main__" and {test}'
     yield RULE.converted(

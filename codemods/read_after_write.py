@@ -27,7 +27,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 f"other processes may read {place.text} here before rank 0 has written it, or see an older one",
             )
             continue
-        _, imports = context.dist(place.at)
+        _, imports = context.processes(place.at)
         yield RULE.converted(
             place.at,
             "this file is written by one process; the others wait until it is there",

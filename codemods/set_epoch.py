@@ -1,7 +1,7 @@
 """The samples are dealt out anew in every epoch.
 
 A DistributedSampler shuffles by its seed and the number of the epoch; without `set_epoch` every epoch has the order of the
-first, with no message.
+first, with no message.  In the accelerate form prepared loaders count their epochs themselves.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from migrator.edits import InsertBefore
 
 def check(context: Context) -> Iterator[Diagnostic]:
     training = context.sharing.training
-    if training is None or context.sharing.way != "distributed" or training.epoch_first is None:
+    if context.accelerate or training is None or context.sharing.way != "distributed" or training.epoch_first is None:
         return
     line = f"{training.loader_in_epoch_scope}.sampler.set_epoch({training.epoch_name})\n"
     yield RULE.converted(

@@ -2,6 +2,7 @@
 
 A DistributedSampler deals out the samples; the loader's batch is divided, so that the batch size of the command line, the
 learning rate and the schedule keep their meaning.  Loader workers are divided too: they are the machine's, not the process's.
+In the accelerate form `prepare` (MG305) gives each process its part of every batch.
 """
 
 from collections.abc import Iterator
@@ -10,14 +11,27 @@ from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import DropArgument, Edit, InsertBefore, Replace, SetArgument
 from migrator.facts.training import Loader
 
+_REFILL = (
+    "where the number of samples does not divide by the batch, accelerate fills an epoch's last batch up with samples from"
+    " the epoch's beginning (--sampling call has no such difference, nor has a loader with drop_last=True)"
+)
+
 
 def check(context: Context) -> Iterator[Diagnostic]:
     training = context.sharing.training
     if training is None or context.sharing.way != "distributed":
         return
+    first = training.loaders[0]
+    if context.accelerate:
+        for loader in training.loaders:
+            if loader.workers is not None and loader.workers_text != "0":
+                edits = (*context.world_size(loader.at)[1], _workers(context, loader))
+                yield RULE.converted(loader.at, "workers are the machine's, not the process's", *edits)
+        if first.drop_last != "True":
+            yield RULE.note(first.at, _REFILL)
+        return
     for loader in training.loaders:
         yield RULE.converted(loader.at, "each process loads its share of every batch", *_edits(context, loader))
-    first = training.loaders[0]
     if first.drop_last in (None, "False"):
         yield RULE.note(
             first.at,
@@ -29,7 +43,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
 def _edits(context: Context, loader: Loader) -> Iterator[Edit]:
     sampler, imports = context.module(loader.at, "torch.utils.data.distributed.DistributedSampler")
     torch, more = context.module(loader.at, "torch")
-    dist, third = context.dist(loader.at)
+    _, third = context.dist(loader.at)
     yield from (*imports, *more, *third)
     dataset = loader.dataset_text
     if loader.dataset_is_call:
@@ -55,13 +69,13 @@ def _edits(context: Context, loader: Loader) -> Iterator[Edit]:
         yield context.helper(loader.at, "local_batch")
         yield SetArgument(loader.at, "batch_size", "local_batch($0)", 1, holes=(loader.batch,))
     if loader.workers is not None and loader.workers_text != "0":
-        yield SetArgument(
-            loader.at,
-            "num_workers",
-            f"-(-{_operand(loader.workers_text)} // {dist}.get_world_size())",
-            5,
-            holes=(loader.workers,),
-        )
+        yield _workers(context, loader)
+
+
+def _workers(context: Context, loader: Loader) -> SetArgument:
+    assert loader.workers is not None
+    text = f"-(-{_operand(loader.workers_text)} // {context.world_size(loader.at)[0]})"
+    return SetArgument(loader.at, "num_workers", text, 5, holes=(loader.workers,))
 
 
 def _operand(text: str) -> str:

@@ -11,6 +11,11 @@ from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace, SetArgument
 from migrator.facts.training import EvaluationLoop, Meter
 
+_HELPERS = {
+    "ddp": {"object": "average_over_ranks", "sum": "sum_over_ranks", "mean": "mean_over_ranks"},
+    "accelerate": {"object": "average_over_processes", "sum": "sum_over_processes", "mean": "mean_over_processes"},
+}
+
 
 def check(context: Context) -> Iterator[Diagnostic]:
     training = context.sharing.training
@@ -31,9 +36,13 @@ def check(context: Context) -> Iterator[Diagnostic]:
 
 def gathering(context: Context, meters: Meter) -> Iterator[Edit]:
     """Edits that put the figures of a loop together after it."""
-    helper = {"object": "average_over_ranks", "sum": "sum_over_ranks", "mean": "mean_over_ranks"}[meters.kind]
+    helper = _HELPERS[context.options.target][meters.kind]
     names = ", ".join(meters.names)
     call = f"{helper}({names})"
+    if context.accelerate:
+        name, imports = context.accelerator(meters.after)
+        yield from imports
+        call = f"{helper}({name}, {names})"
     yield context.helper(meters.after, helper)
     yield InsertAfter(meters.after, f"{call}\n" if meters.kind == "object" else f"{names} = {call}\n")
 
@@ -41,11 +50,17 @@ def gathering(context: Context, meters: Meter) -> Iterator[Edit]:
 def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
     loader = loop.loader
     assert loader is not None and loader.batch is not None
-    dist, imports = context.dist(loader.at)
+    world, imports = context.world_size(loader.at)
     yield from imports
-    yield context.helper(loader.at, "own_share")
-    yield SetArgument(loader.at, "dataset", "own_share($0)", 0, holes=(loader.dataset,))
-    world = f"{dist}.get_world_size()"
+    share, sync, bare = "own_share($0)", "sync_buffers({})", "$0.module"
+    if context.accelerate:
+        name, imports = context.accelerator(loader.at)
+        share = f"process_share({name}, $0)"
+        here, more = context.accelerator(loop.at)
+        sync, bare = f"share_buffers({here}, {{}})", f"{here}.unwrap_model($0)"
+        yield from (*imports, *more)
+    yield context.helper(loader.at, share.partition("(")[0])
+    yield SetArgument(loader.at, "dataset", share, 0, holes=(loader.dataset,))
     yield SetArgument(
         loader.at, "batch_size", f"-(-{_operand(loader.batch_text)} // {world})", 1, holes=(loader.batch,)
     )
@@ -54,10 +69,10 @@ def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
             loader.at, "num_workers", f"-(-{_operand(loader.workers_text)} // {world})", 5, holes=(loader.workers,)
         )
     models = dict.fromkeys(context.program.text(call) for call in loop.model_calls)
-    yield context.helper(loop.at, "sync_buffers")
-    yield InsertBefore(loop.at, "".join(f"sync_buffers({model})\n" for model in models))
+    yield context.helper(loop.at, sync.partition("(")[0])
+    yield InsertBefore(loop.at, "".join(f"{sync.format(model)}\n" for model in models))
     for call in loop.model_calls:
-        yield Replace(call, "$0.module", (call,))
+        yield Replace(call, bare, (call,))
     for meters in loop.meters:
         yield from gathering(context, meters)
 

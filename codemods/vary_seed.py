@@ -7,7 +7,7 @@ that must be equal has been made, just before the epochs begin; rank 0 goes on a
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.edits import InsertBefore
+from migrator.edits import Edit, InsertBefore
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -16,11 +16,17 @@ def check(context: Context) -> Iterator[Diagnostic]:
         return
     if context.options.seed_policy == "same":
         return
+    helper, given = "vary_seed_by_rank", ""
+    imports: tuple[Edit, ...] = ()
+    if context.accelerate:
+        helper = "vary_seed_by_process"
+        given, imports = context.accelerator(training.epoch_loop)
     yield RULE.converted(
         training.epoch_loop,
         "from here on each process augments its own samples in its own way",
-        context.helper(training.epoch_loop, "vary_seed_by_rank"),
-        InsertBefore(training.epoch_loop, "vary_seed_by_rank()\n"),
+        *imports,
+        context.helper(training.epoch_loop, helper),
+        InsertBefore(training.epoch_loop, f"{helper}({given})\n"),
     )
 
 

@@ -1,7 +1,7 @@
 """The trained model is wrapped once, whole, complete and on its device, wherever a process group exists.
 
 The original's guard (a flag, a count of GPUs) decided whether DataParallel was used; now the process group decides.  A
-model left bare behind a flag would train a different copy in every process, silently.
+model left bare behind a flag would train a different copy in every process, silently.  For accelerate see MG305.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _REASON = "gradients are averaged over the processes"
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    if context.sharing.way != "distributed":
+    if context.accelerate or context.sharing.way != "distributed":
         return
     inlined: set[object] = set()
     for wrap in context.program.wraps:

@@ -9,7 +9,7 @@ come: a test for a file may have another outcome in a process that gets there la
 from collections.abc import Iterator
 from textwrap import indent
 
-from codemods.base import Context, Diagnostic, Rule
+from codemods.base import Context, Diagnostic, Rule, negated
 from migrator.edits import Edit, Guard, InsertAfter, InsertBefore
 from migrator.facts.once import OnceGroup, once_groups
 from migrator.facts.syntax import Span
@@ -35,7 +35,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 prepares,
                 "one process prepares the files, and the others find them there",
                 *imports,
-                InsertBefore(prepares, f"if {_negated(test)}:\n{wait}"),
+                InsertBefore(prepares, f"if {negated(test)}:\n{wait}"),
                 InsertAfter(prepares, f"if {test}:\n{wait}"),
             )
     for one in unguarded:
@@ -58,10 +58,6 @@ def _guarded(context: Context, group: OnceGroup) -> Diagnostic:
         edits.append(InsertAfter(group.statements[-1], context.barrier(first)))
         reason = "only one process does this, and none goes on before it is done"
     return RULE.converted(first, reason, *edits)
-
-
-def _negated(test: str) -> str:
-    return f"not ({test})" if " or " in test else test.replace("==", "!=")
 
 
 def _others_read(group: OnceGroup) -> bool:

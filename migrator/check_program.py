@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from codemods.base import Diagnostic, Options
 from migrator.convert import Conversion, convert_program
@@ -57,6 +58,7 @@ class Wanted:
     module: str | None
     prelude: Path | None
     as_faithful: bool
+    target: Literal["ddp", "accelerate"] = "ddp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def _converted(wanted: Wanted) -> Iterator[tuple[Path, Conversion | None]]:
         yield wanted.after, None
         return
     entry = wanted.before if wanted.module is None else _module_file(wanted.before, wanted.module)
-    options = Options()
+    options = Options(target=wanted.target)
     try:
         conversion = convert_program(entry, options)
         check_result(conversion, options)

@@ -92,7 +92,12 @@ def helper_text(helpers: list[Helper]) -> str:
 def helper_imports(helpers: list[Helper]) -> list[str]:
     """Import lines, plain imports of the standard library first, then torch."""
     lines = dict.fromkeys(line for helper in helpers for line in helper.imports)
-    return sorted(lines, key=lambda line: ("torch" in line, line.startswith("from"), line))
+    return sorted(lines, key=lambda line: (_is_installed(line), line.startswith("from"), line))
+
+
+def _is_installed(line: str) -> bool:
+    """True for what comes from a library."""
+    return line.split()[1].split(".")[0] in ("torch", "accelerate")
 
 
 def fits_inline(helpers: list[Helper]) -> bool:
@@ -102,8 +107,8 @@ def fits_inline(helpers: list[Helper]) -> bool:
 def module_text(helpers: list[Helper]) -> str:
     """A whole helper module."""
     imports = helper_imports(helpers)
-    standard = [line for line in imports if "torch" not in line]
-    rest = [line for line in imports if "torch" in line]
+    standard = [line for line in imports if not _is_installed(line)]
+    rest = [line for line in imports if _is_installed(line)]
     blocks = ["\n".join(block) for block in (standard, rest) if block]
     return '"""What the processes of this program share."""\n\n' + "\n\n".join(blocks) + "\n\n\n" + helper_text(helpers)
 

@@ -570,6 +570,26 @@ class Program:
         return any(isinstance(value.node, ast.Tuple) for value in self.resolver.values(module, node))
 
     @cached_property
+    def wrapped_loads(self) -> list[Place]:
+        """What is loaded into a wrapped model by `load_state_dict`."""
+        found = []
+        for module, call in self.calls():
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict" and call.args:
+                if self.is_wrapped(module, call.func.value) and not _ends_in_module(call.func.value):
+                    found.append(self._place(module, call.args[0]))
+        return found
+
+    @cached_property
+    def module_accesses(self) -> list[Place]:
+        """`wrapped.module`; the note is the text of the wrapped model."""
+        found = []
+        for module in self.modules:
+            for node in module.nodes:
+                if isinstance(node, ast.Attribute) and node.attr == "module" and self.is_wrapped(module, node.value):
+                    found.append(self._place(module, node, module.segment(node.value)))
+        return found
+
+    @cached_property
     def async_transfers(self) -> list[Place]:
         """Calls with an `async=` argument; the note is its value's text."""
         found = []
@@ -745,6 +765,10 @@ def is_settled(module: Module, node: ast.AST) -> bool:
             return True
         child = ancestor
     return False
+
+
+def _ends_in_module(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "module"
 
 
 def _is_converted(node: ast.ClassDef) -> bool:

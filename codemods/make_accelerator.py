@@ -1,0 +1,89 @@
+"""The Accelerator is made once, before anything else happens, and training is ended at the end.
+
+`Accelerator(...)` joins the processes that the launcher started and binds each to its device.  Mixed precision is said
+outright, so that nobody's configuration file or environment turns it on; `split_batches` keeps a loader's batch the batch
+over all processes.  Processes other than the main one print nowhere, for the same reason as in the DDP form (MG101).
+"""
+
+from collections.abc import Iterator
+from textwrap import indent
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
+from migrator.facts.syntax import Span
+
+_SILENCE = 'if not {0}.is_main_process:\n    {1}.stdout = open({2}.devnull, "w")  # one process speaks for all\n'
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    entry = context.program.entry
+    if not context.accelerate or context.program.is_joined:
+        return
+    if entry.first is None or entry.last is None:
+        at = context.program.wraps[0].at
+        yield RULE.question(
+            at, "this file only defines things: convert the script that runs it, so that the Accelerator is made there"
+        )
+        return
+    name, _ = context.accelerator(entry.first)
+    os, edits = context.module(entry.first, "os")
+    sys, more = context.module(entry.first, "sys")
+    made, needed = _made(context, entry.first)
+    start = f"{name} = {made}\n{_SILENCE.format(name, sys, os)}"
+    if context.sharing.way == "call" or not context.program.seeds_itself:
+        start += f"if {name}.num_processes > 1:\n    share_random_numbers()\n"
+        needed.append(context.helper(entry.first, "share_random_numbers"))
+    if entry.kind == "early":
+        start = f'if __name__ == "__main__":\n{indent(start, "    ")}\n'
+    yield RULE.converted(
+        entry.first,
+        "each process joins those that the launcher started, on a device of its own",
+        *(*edits, *more, *needed),
+        InsertBefore(entry.first, start),
+    )
+    yield RULE.converted(entry.last, "the processes part when the work is done", *_leave(context, entry.last, name))
+    for place in context.program.acts_on_import:
+        yield RULE.question(
+            place.at,
+            f"`{place.text}` runs while this module is imported, before the processes have met: move it into a function",
+        )
+
+
+def _made(context: Context, at: Span) -> tuple[str, list[Edit]]:
+    """The call of the constructor, with handlers only where an option asks for them."""
+    options = context.options
+    accelerator, edits = context.module(at, "accelerate.Accelerator")
+    needed = list(edits)
+    precision = options.amp if options.amp in ("bf16", "fp16") else "no"
+    arguments = [f'mixed_precision="{precision}"']
+    if context.sharing.way != "call" and options.batch == "global":
+        name, edits = context.module(at, "accelerate.utils.DataLoaderConfiguration")
+        needed += edits
+        arguments.append(f"dataloader_config={name}(split_batches=True)")
+    handlers = []
+    if context.sharing.way != "call" and options.find_unused:
+        name, edits = context.module(at, "accelerate.utils.DistributedDataParallelKwargs")
+        needed += edits
+        handlers.append(f"{name}(find_unused_parameters=True)")
+    if options.pg_timeout:
+        name, edits = context.module(at, "accelerate.utils.InitProcessGroupKwargs")
+        delta, more = context.module(at, "datetime.timedelta")
+        needed += (*edits, *more)
+        handlers.append(f"{name}(timeout={delta}(seconds={options.pg_timeout}))")
+    if handlers:
+        arguments.append(f"kwargs_handlers=[{', '.join(handlers)}]")
+    return f"{accelerator}({', '.join(arguments)})", needed
+
+
+def _leave(context: Context, last: Span, name: str) -> tuple[Edit, ...]:
+    """End the training after the last statement, or before the one that ends the program."""
+    leave = f"{name}.end_training()\n"
+    status = context.program.exit_status(last)
+    if status is None:
+        return (InsertAfter(last, leave),)
+    if status.at == status.statement:
+        return (InsertBefore(last, leave),)
+    return InsertBefore(last, f"status = {status.text}\n{leave}"), Replace(status.at, "status")
+
+
+RULE = Rule("MG104", "make-accelerator", check, __doc__ or "", hazards=("H01", "H108", "H116", "H117", "H118"))

@@ -1,0 +1,93 @@
+"""Model, optimizer and training loader go through one `prepare` call, and nothing else does.
+
+`prepare` puts the model on the process's device and wraps it, and gives each process its part of every batch; a loader that
+is left out would give all processes the same samples.  Schedules stay out: a prepared one steps once per process.  Criteria
+without parameters, frozen networks and evaluation loaders stay out as well.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
+from migrator.facts.model import GuardFact, Wrap
+from migrator.facts.preparing import Named, Preparation, find_preparation
+
+_SCHEDULES = "# Schedules stay out of prepare(): a prepared one would step once per process.\n"
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    training = context.sharing.training
+    if not context.accelerate or training is None or context.sharing.way != "distributed":
+        return
+    found = find_preparation(context.program, training)
+    yield from _unwrapped(context, found)
+    if found is None:
+        for loader in training.loaders:
+            name, edits = context.accelerator(loader.at)
+            whole = Replace(loader.at, f"{name}.prepare($0)", (loader.at,))
+            yield RULE.converted(loader.at, "each process loads its part of every batch", *edits, whole)
+        return
+    if not found.of_kind("optimizer"):
+        yield RULE.note(found.after, "the optimizer is not prepared: it is made elsewhere, and steps as it always did")
+    for group in (*[(one,) for one in found.early], found.names):
+        if group:
+            yield _prepared(context, found, group)
+
+
+def _prepared(context: Context, found: Preparation, group: tuple[Named, ...]) -> Diagnostic:
+    after = group[0].statement if group != found.names else found.after
+    name, edits = context.accelerator(after)
+    names = ", ".join(one.name for one in group)
+    line = f"{names} = {name}.prepare({names})\n"
+    if found.schedulers and group == found.names:
+        line = _SCHEDULES + line
+    kinds = " and ".join(dict.fromkeys(one.kind for one in group))
+    return RULE.converted(
+        after, f"{kinds} for this process, gradients averaged over all", *edits, InsertAfter(after, line)
+    )
+
+
+def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnostic]:
+    """Take DataParallel off; where model and loader never meet, prepare the model in its place."""
+    inlined: set[object] = set()
+    for wrap in context.program.wraps:
+        text = "$0"
+        edits: list[Edit] = []
+        if found is None:
+            name, needed = context.accelerator(wrap.at)
+            text, edits = f"{name}.prepare($0)", [*needed]
+        guard = next((g for g in wrap.guards if g.parallel), None)
+        if found is not None and _only_wraps(context, wrap):
+            alone = guard is not None and _is_alone(context, guard)
+            whole = context.program.module_at(wrap.statement).emptied_by(wrap.statement)
+            edits.append(Remove(guard.at if guard is not None and alone else whole))
+            if guard is not None and guard.exclusive and not alone:
+                edits.append(Inline(guard.at, guard.orelse))
+        else:
+            edits.append(Replace(wrap.conditional or (wrap.outer if found is None else wrap.at), text, (wrap.inner,)))
+            if guard is not None and guard.exclusive and guard.at not in inlined:
+                inlined.add(guard.at)
+                edits.append(Inline(guard.at, guard.orelse))
+        yield RULE.converted(wrap.at, "prepare() wraps the model", *edits)
+
+
+def _only_wraps(context: Context, wrap: Wrap) -> bool:
+    """True when the statement does nothing but wrap and place the model under its own name."""
+    if wrap.inner_text != wrap.target:
+        return False
+    return context.program.text(wrap.statement).replace(" ", "") == (
+        f"{wrap.target}={context.program.text(wrap.conditional or wrap.outer)}".replace(" ", "")
+    )
+
+
+def _is_alone(context: Context, guard: GuardFact) -> bool:
+    """True when nothing else stands in the `if` around the wrap, or the other branch only places the model."""
+    if len(guard.lines) != 1:
+        return False
+    module = context.program.module_at(guard.at)
+    node = next(n for n in module.nodes if isinstance(n, ast.If) and module.span(n) == guard.at)
+    return guard.exclusive or not node.orelse
+
+
+RULE = Rule("MG305", "prepare", check, __doc__ or "", hazards=("H106", "H107", "H109", "H122"))

@@ -1,0 +1,76 @@
+"""One process's share of the data, and figures put together over all processes, for programs that use accelerate.
+
+Alone under `python` there is no process group: everything here then leaves its argument as it is.
+"""
+
+import random
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.utils.data import Subset
+
+
+def process_share(accelerator, dataset):
+    """This process's samples for evaluation: no sample is left out, and none counts twice."""
+    return Subset(dataset, range(accelerator.process_index, len(dataset), accelerator.num_processes))
+
+
+def vary_seed_by_process(accelerator):
+    """From here on each process draws its own random numbers: augmentation and dropout differ, as over one batch."""
+    if accelerator.process_index:
+        seed = (torch.initial_seed() + accelerator.process_index) % 2**32
+        random.seed(seed)
+        torch.manual_seed(seed)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(seed)
+
+
+def share_buffers(accelerator, model):
+    """Give every process the main process's BatchNorm statistics, the ones that DataParallel kept."""
+    if accelerator.num_processes > 1:
+        for buffer in model.buffers():
+            dist.broadcast(buffer, src=0)
+
+
+def sum_over_processes(accelerator, *values):
+    """Each number summed over all processes, in its own type."""
+    if accelerator.num_processes > 1:
+        numbers = [float(value) for value in values]
+        totals = torch.tensor(numbers, dtype=torch.float64, device=accelerator.device)
+        totals = accelerator.reduce(totals, reduction="sum").tolist()
+        values = [
+            value.new_tensor(total) if isinstance(value, torch.Tensor) else type(value)(total)
+            for value, total in zip(values, totals)
+        ]
+    return values if len(values) > 1 else values[0]
+
+
+def mean_over_processes(accelerator, *values):
+    """Each number averaged over all processes, for sums of batch means."""
+    if accelerator.num_processes > 1:
+        numbers = [float(value) for value in values]
+        means = torch.tensor(numbers, dtype=torch.float64, device=accelerator.device)
+        means = accelerator.reduce(means, reduction="mean").tolist()
+        values = [
+            value.new_tensor(mean) if isinstance(value, torch.Tensor) else mean for value, mean in zip(values, means)
+        ]
+    return values if len(values) > 1 else values[0]
+
+
+def average_over_processes(accelerator, *meters):
+    """Make each meter's average cover the samples of all processes."""
+    for meter in meters:
+        meter.sum, meter.count = sum_over_processes(accelerator, meter.sum, meter.count)
+        meter.avg = meter.sum / max(meter.count, 1)
+
+
+def without_module_prefix(state_dict):
+    """The keys of the model itself: checkpoints of the DataParallel version have "module." in front of them."""
+    prefixed = all(name.startswith("module.") for name in state_dict)
+    return {name[len("module.") :]: value for name, value in state_dict.items()} if prefixed else state_dict
+
+
+def with_module_prefix(state_dict):
+    """The keys of the DataParallel version's checkpoints."""
+    return {f"module.{name}": value for name, value in state_dict.items()}
