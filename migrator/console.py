@@ -23,9 +23,12 @@ def has_colours(stream: TextIO) -> bool:
 def put(data: bytes | str) -> None:
     """Write to stdout as it is: a diff is in the encodings of its files."""
     raw = data if isinstance(data, bytes) else data.encode("utf-8", "replace")
-    sys.stdout.flush()
-    sys.stdout.buffer.write(raw)
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(raw)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # the reader has seen enough; the rest of the work goes on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def tell(text: str) -> None:

@@ -113,7 +113,7 @@ def write_files(contents: Mapping[Path, bytes]) -> None:
         for name, data in contents.items():
             target = Path(os.path.realpath(name))  # a link stays a link
             folders += _make_folders(target.parent)
-            staged.append((_stage(target, data), target))
+            staged.append((_stage(target, data, name), target))
         for temporary, target in staged:
             before = target.read_bytes() if target.exists() else None
             os.replace(temporary, target)
@@ -126,12 +126,12 @@ def write_files(contents: Mapping[Path, bytes]) -> None:
         raise
 
 
-def _stage(target: Path, data: bytes) -> str:
+def _stage(target: Path, data: bytes, shown: Path) -> str:
     """Write the new content beside the target, with the target's mode; returns the temporary file."""
     if target.is_dir():
-        raise WriteError(f"{target}: is a folder")
+        raise WriteError(f"{shown}: is a folder")
     if target.exists() and not target.stat().st_mode & 0o222:  # also for root, who could write
-        raise WriteError(f"{target}: is read-only")
+        raise WriteError(f"{shown}: is read-only")
     handle, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
