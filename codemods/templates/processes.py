@@ -7,14 +7,14 @@ import torch
 import torch.distributed as dist
 
 
-def setup_distributed():
+def setup_distributed(timeout=None):
     """Join the process group that torchrun describes (a group of one under plain `python`)."""
     use_cuda = torch.cuda.is_available()
     if use_cuda:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
     backend = "nccl" if use_cuda and dist.is_nccl_available() else "gloo"
     if "RANK" in os.environ:
-        dist.init_process_group(backend)
+        dist.init_process_group(backend, timeout=timeout)
     else:
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     if dist.get_rank() != 0:

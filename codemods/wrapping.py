@@ -1,0 +1,45 @@
+"""What policies do to a model just before it is wrapped, and which arguments they give to the wrapper.
+
+In: a context and a wrap.  Out: edits.  Several policies may ask for one model: a model with a name gets one line for each, above
+the wrap; one that is made inside the wrap is passed through them in order.
+"""
+
+from __future__ import annotations
+
+from codemods.base import Context
+from migrator.edits import Edit, InsertBefore, Replace
+from migrator.facts.model import Wrap
+
+
+def prepare_model(context: Context, wrap: Wrap, helper: str, first: bool) -> tuple[Edit, ...] | str:
+    """Edits that pass the model through a helper before it is wrapped, or the reason why that cannot be.
+
+    `first` is False for a policy whose helper `wanted_helpers` has put around a model without a name already.
+    """
+    if wrap.kind == "functional":
+        return "data_parallel() is given the model anew in every step: make the change where the model is made"
+    guard = next((g for g in wrap.guards if g.parallel and not g.exclusive), None)
+    names = wrap.inner_text.split(".")
+    if all(name.isidentifier() for name in names):
+        place = guard.at if guard is not None and context.sharing.way != "call" else wrap.statement
+        line = f"{wrap.inner_text} = {helper}({wrap.inner_text})\n"
+        return context.helper(wrap.at, helper), InsertBefore(place, line)
+    if guard is not None and context.sharing.way != "call":
+        return "the model has no name before it is wrapped: give it one"
+    if not first:
+        return (context.helper(wrap.at, helper),)
+    text = "$0"
+    for wanted in wanted_helpers(context):
+        text = f"{wanted}({text})"
+    return context.helper(wrap.at, helper), Replace(wrap.inner, text, (wrap.inner,))
+
+
+def wanted_helpers(context: Context) -> list[str]:
+    """Helpers that the user's policies ask for, in the order in which a model goes through them."""
+    asked = {"sync_batch_norm": context.options.sync_bn, "use_channels_last": context.options.channels_last}
+    return [name for name, wanted in asked.items() if wanted]
+
+
+def ddp_arguments(context: Context) -> str:
+    """More arguments of DistributedDataParallel, as text that follows the model."""
+    return ", find_unused_parameters=True" if context.options.find_unused else ""
