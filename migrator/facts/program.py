@@ -223,16 +223,19 @@ class Program:
                 first = next((s for s in statement.body if not self._is_quiet(module, s)), statement.body[-1])
                 before = module.tree.body[: module.tree.body.index(statement)]
                 early = next((s for s in before if self._is_early(module, s)), None)
+                if early is not None:
+                    first = _below_imports(module, early)
                 return Entry(
-                    "guard" if early is None else "early",
-                    module.span(early or first),
+                    "guard" if early is None or first is statement else "early",
+                    module.span(first),
                     module.span(statement.body[-1]),
                 )
         executable = [s for s in module.tree.body if not _is_declaration(s)]
         loud = [s for s in executable if not self._is_quiet(module, s)]
         if not loud:
             return Entry("library", None, None)
-        return Entry("flat", module.span(loud[0]), module.span(module.tree.body[-1]))
+        first = _below_imports(module, loud[0])
+        return Entry("flat", module.span(first), module.span(module.tree.body[-1]))
 
     @cached_property
     def is_joined(self) -> bool:
@@ -559,6 +562,11 @@ class Program:
         text = ", ".join(f"{stars}${place}" for place, (stars, _) in enumerate(parts, 1))
         return text, tuple(module.span(part) for _, part in parts)
 
+    def functional_inputs(self, wrap: Wrap) -> Span | None:
+        """The `inputs` expression of a functional call, when it is all that the call gives the module."""
+        found = self.functional_call(wrap)
+        return found[1][0] if found is not None and found[0] == "$1" else None
+
     def _is_tuple(self, module: Module, node: ast.expr) -> bool:
         """True for a tuple in a variable, and for the `args` of `def f(*args)`."""
         if isinstance(node, ast.Name):
@@ -699,7 +707,8 @@ class Program:
             place = self._place(module, call)
             if any(span.contains(place.at) for span in gone) or _asks_for_any(module, call) or is_settled(module, call):
                 continue
-            found.append(place)
+            if not _is_of_this_machine(module, call):
+                found.append(place)
         return found
 
     def _inlined_guards(self) -> list[GuardFact]:
@@ -733,6 +742,17 @@ def _is_ours(module: Module) -> bool:
     return "setup_distributed" in module.scope.bindings and any(
         b.kind == "def" for b in module.scope.bindings["setup_distributed"]
     )
+
+
+def _below_imports(module: Module, first: ast.stmt) -> ast.stmt:
+    """The statement, or the one after the imports when it stands between them: names must be there before they are used."""
+    body, last = module.tree.body, -1
+    for place, statement in enumerate(body):
+        if isinstance(statement, FunctionNode | ast.ClassDef | ast.For | ast.While | ast.With):
+            break
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            last = place
+    return first if body.index(first) > last or last + 1 >= len(body) else body[last + 1]
 
 
 def _treats_wrapped(node: ast.AST) -> bool:
@@ -786,6 +806,19 @@ def _moves_to_cuda(statements: list[ast.stmt]) -> bool:
             )
             if node.func.attr == "cuda" or to:
                 return True
+    return False
+
+
+def _is_of_this_machine(module: Module, call: ast.Call) -> bool:
+    """True for `rank % device_count()`, and for a loop that only tells about each device."""
+    for ancestor in module.ancestors(call):
+        if isinstance(ancestor, ast.BinOp) and isinstance(ancestor.op, ast.Mod):
+            return True
+        if isinstance(ancestor, ast.For) and call in set(ast.walk(ancestor.iter)):
+            calls = [s.value for s in ancestor.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
+            return len(calls) == len(ancestor.body) and all(_is_announcement(c) for c in calls)
+        if isinstance(ancestor, ast.stmt):
+            return False
     return False
 
 

@@ -316,3 +316,21 @@ def test_what_an_imported_module_does_on_import_is_asked_about_and_does_not_fail
     _, result = project.train("import tools\n---\nprint(tools.NOISE)")
     assert [d.rule for d in result.questions] == ["MG101", "MG101"]
     assert "if not dist.is_initialized() or dist.get_rank() == 0:" in Path("tools.py").read_text()
+
+
+def test_processes_do_not_meet_before_the_import_that_they_need(project):
+    (project.folder / "train.py").write_text(
+        "import torch\nversion = torch.__version__\ntorch.manual_seed(0)\nfrom torch import nn\n\n"
+        "model = nn.DataParallel(nn.Linear(2, 2))\nmodel(torch.randn(4, 2)).sum().backward()\n"
+    )
+    project.convert()
+    text = Path("train.py").read_text()
+    assert text.index("import SplitDataParallel") < text.index("\nsetup_distributed()") < text.index("model = ")
+
+
+def test_devices_of_this_machine_are_not_the_processes(project):
+    text, _ = project.train(
+        "for i in range(torch.cuda.device_count()):\n    print(torch.cuda.get_device_name(i))\n"
+        "own = os.getpid() % torch.cuda.device_count()\nsize = 8 * torch.cuda.device_count()\nprint(own, size)"
+    )
+    assert text.count("torch.cuda.device_count()") == 2 and "size = 8 * dist.get_world_size()" in text
