@@ -155,6 +155,12 @@ def parse_gpus(said: str) -> tuple[tuple[Gpu, ...], str | None]:
     return tuple(gpus), driver
 
 
+def read_gpus() -> tuple[tuple[Gpu, ...], tuple[tuple[str, ...], ...]]:
+    """Only the GPUs and how they are linked."""
+    gpus, _ = _gpus()
+    return gpus, parse_matrix(_ask("nvidia-smi", "topo", "-m") or "") if len(gpus) > 1 else ()
+
+
 def _number(text: str) -> int:
     return int(text) if text.isdigit() else 0
 
