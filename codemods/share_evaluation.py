@@ -19,7 +19,7 @@ _HELPERS = {
 
 def check(context: Context) -> Iterator[Diagnostic]:
     training = context.sharing.training
-    if training is None or context.sharing.way != "distributed":
+    if training is None or context.sharing.way not in ("distributed", "batch"):
         return
     for meters in training.meters:
         yield RULE.converted(
@@ -30,6 +30,8 @@ def check(context: Context) -> Iterator[Diagnostic]:
             yield RULE.converted(
                 loop.at, "each process evaluates its own samples; the figures are added up", *_share(context, loop)
             )
+        elif loop.model_calls and context.options.evaluation == "shard":
+            yield RULE.question(loop.at, f"--eval shard: this loop cannot be shared out: {loop.why_not}")
         elif loop.model_calls:
             yield RULE.note(loop.at, f"every process evaluates all samples: {loop.why_not or 'as asked'}")
 

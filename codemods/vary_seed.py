@@ -12,7 +12,7 @@ from migrator.edits import Edit, InsertBefore
 
 def check(context: Context) -> Iterator[Diagnostic]:
     training = context.sharing.training
-    if training is None or context.sharing.way != "distributed" or training.epoch_loop is None:
+    if training is None or context.sharing.way not in ("distributed", "batch") or training.epoch_loop is None:
         return
     if context.options.seed_policy == "same":
         return

@@ -7,6 +7,7 @@ model left bare behind a flag would train a different copy in every process, sil
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
+from codemods.wrapping import ddp_arguments
 from migrator.edits import AddImport, Edit, Inline, InsertAfter, Remove, Replace
 from migrator.facts.model import Wrap
 
@@ -14,7 +15,7 @@ _REASON = "gradients are averaged over the processes"
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    if context.accelerate or context.sharing.way != "distributed":
+    if context.accelerate or context.sharing.way not in ("distributed", "batch"):
         return
     inlined: set[object] = set()
     for wrap in context.program.wraps:
@@ -23,7 +24,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         reason = _REASON
         if guard is not None:
             reason += "; the process group, not a flag, decides that the model is wrapped"
-        if guard is not None and not guard.exclusive:
+        if guard is not None and not (guard.exclusive or guard.alone):
             inner = context.program.text(wrap.inner)
             line = f"{wrap.target} = {text.replace('$0', inner)}\n"
             yield RULE.converted(wrap.at, reason, *edits, Remove(wrap.statement), InsertAfter(guard.at, line))
@@ -39,11 +40,11 @@ def _wrapping(context: Context, wrap: Wrap) -> tuple[str, list[Edit]]:
     """Text of the wrap: with the program's own `device` where there is one, else by a helper."""
     device = context.program.device_name(wrap.at)
     if device is None:
-        return "wrap_model($0)", [context.helper(wrap.at, "wrap_model")]
+        return f"wrap_model($0{ddp_arguments(context)})", [context.helper(wrap.at, "wrap_model")]
     name, imports = context.module(wrap.at, "torch.nn.parallel.DistributedDataParallel")
     placed = "$0" if ".to(" in wrap.inner_text or ".cuda(" in wrap.inner_text else f"$0.to({device})"
     ids = f'[{device}] if {device}.type == "cuda" else None'
-    return f"{name}({placed}, device_ids={ids})", list(imports)
+    return f"{name}({placed}, device_ids={ids}{ddp_arguments(context)})", list(imports)
 
 
 RULE = Rule("MG301", "wrap-model", check, __doc__ or "", hazards=("H48", "H56", "H61", "H63", "H65", "H96"))

@@ -6,14 +6,14 @@ import sys
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import Subset
+from torch.utils.data import DataLoader, Subset
 
 
-def wrap_model(model):
+def wrap_model(model, **options):
     """Put the model on this process's device and average its gradients over all processes."""
     if not torch.cuda.is_available():
-        return DistributedDataParallel(model)
-    return DistributedDataParallel(model.cuda(), device_ids=[torch.cuda.current_device()])
+        return DistributedDataParallel(model, **options)
+    return DistributedDataParallel(model.cuda(), device_ids=[torch.cuda.current_device()], **options)
 
 
 def local_batch(batch_size):
@@ -22,6 +22,38 @@ def local_batch(batch_size):
     if batch_size % world_size:
         raise SystemExit(f"a batch of {batch_size} samples does not divide over {world_size} processes")
     return batch_size // world_size
+
+
+class SplitBatchSampler:
+    """This process's chunk of each batch that rank 0 draws."""
+
+    def __init__(self, batch_sampler):
+        self.batch_sampler = batch_sampler
+
+    def __len__(self):
+        return len(self.batch_sampler)
+
+    def __iter__(self):
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        box = [[list(batch) for batch in self.batch_sampler] if rank == 0 else None]
+        dist.broadcast_object_list(box, src=0)
+        for batch in box[0]:
+            short = -len(batch) % world_size  # equal chunks, so that the mean of the chunks' means is the batch's mean
+            batch = (batch + batch * short)[: len(batch) + short]
+            size = len(batch) // world_size
+            yield batch[rank * size : (rank + 1) * size]
+
+
+def split_batches(loader):
+    """The loader, with only this process's part of each batch; its workers are shared out too."""
+    return DataLoader(
+        loader.dataset,
+        batch_sampler=SplitBatchSampler(loader.batch_sampler),
+        num_workers=-(-loader.num_workers // dist.get_world_size()),
+        collate_fn=loader.collate_fn,
+        pin_memory=loader.pin_memory,
+        worker_init_fn=loader.worker_init_fn,
+    )
 
 
 def own_share(dataset):

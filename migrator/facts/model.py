@@ -15,7 +15,7 @@ class GuardFact:
     """An `if` around a wrap.  `parallel` says that the test asks for several devices; `exclusive` that the other branch
     only places the model, so that the wrap's branch can stand alone; `orelse` that the wrap is in the else branch;
     `wraps_elsewhere` that the other branch wraps too; `leaves` that the wrap's branch ends the program or function;
-    `is_entry` that this is the `__main__` guard."""
+    `is_entry` that this is the `__main__` guard; `alone` that the `if` holds nothing but the wrap."""
 
     at: Span
     test: str
@@ -25,6 +25,7 @@ class GuardFact:
     wraps_elsewhere: bool
     leaves: bool
     is_entry: bool
+    alone: bool
     lines: tuple[Span, ...]
 
 

@@ -443,6 +443,7 @@ class Program:
                     wraps_elsewhere=wraps_elsewhere,
                     leaves=_leaves(module, branch[-1]),
                     is_entry=is_main_guard(ancestor),
+                    alone=not other and not in_chain and branch == [statement],
                     lines=tuple(module.span(s) for s in branch),
                 )
             child = ancestor

@@ -3,6 +3,7 @@
 Three ways, cheapest first: `distributed` (a DistributedSampler per training loader), `batch` (the original batches, split
 over ranks before they are loaded) and `call` (whole batches everywhere, split at the wrapped call as DataParallel did).
 The cheapest one that is known to be exact for this program is chosen; whatever cannot be resolved takes `call`.
+A program that only evaluates runs `alone`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from migrator.facts.model import Place
 from migrator.facts.program import Program
 from migrator.facts.training import Training, read_training
 
-Way = Literal["distributed", "batch", "call"]
+Way = Literal["distributed", "batch", "call", "alone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +28,25 @@ class Sharing:
     obstacles: tuple[Place, ...] = ()
 
 
-def choose_sharing(program: Program, wanted: str = "auto") -> Sharing:
+def choose_sharing(program: Program, wanted: str = "auto", loss: str = "auto") -> Sharing:
     """Choose the cheapest exact way for a program, or the one that the user asks for."""
-    training = read_training(program)
-    obstacles = tuple(training.obstacles)
+    training = read_training(program, loss == "local")
     if wanted == "call":
-        return Sharing("call", "asked for: the batch is split where the model is called", None)
-    if not obstacles and training.loaders:
+        return Sharing("call", "asked for: the batch is split where the model is called")
+    if loss == "global":
+        return Sharing(
+            "call", "asked for: the loss sees whole batches, so the batch is split where the model is called"
+        )
+    against = [*training.obstacles, *training.order_obstacles]
+    if training.loaders and not against and wanted != "batch":
         return Sharing("distributed", "each process loads its own share of every batch", training)
-    reason = "the batch is split where the model is called, exactly as DataParallel split it"
-    if obstacles:
-        first = obstacles[0]
-        reason += f" (not where it is loaded: {first.note}, {first.at.path}:{first.at.line})"
-    return Sharing("call", reason, None, obstacles)
+    if training.loaders and not training.obstacles and wanted != "distributed":
+        reason = "the program's own batches, of which each process loads its share" + _because(training.order_obstacles)
+        return Sharing("batch", reason, training, tuple(training.order_obstacles))
+    reason = "the batch is split where the model is called, exactly as DataParallel split it" + _because(against)
+    return Sharing("call", reason, None, tuple(against))
+
+
+def _because(places: list[Place]) -> str:
+    """The first obstacle to a cheaper way."""
+    return f" ({places[0].note}: {places[0].at.path}:{places[0].at.line})" if places else ""

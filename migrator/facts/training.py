@@ -16,6 +16,7 @@ from migrator.facts.model import Place
 from migrator.facts.program import Program
 from migrator.facts.resolve import Value
 from migrator.facts.syntax import FunctionNode, Module, Span, argument, dotted, has_unpacking, names_in
+from migrator.facts.unfit import unfit
 
 DATA_LOADER = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
 _LOADING_ONLY = frozenset({"num_workers", "pin_memory", "prefetch_factor", "persistent_workers", "timeout"})
@@ -104,27 +105,39 @@ class Training:
     loss: str = ""
     evaluations: list[EvaluationLoop] = field(default_factory=list)
     obstacles: list[Place] = field(default_factory=list)
+    order_obstacles: list[Place] = field(default_factory=list)  # against a DistributedSampler only
 
 
-def read_training(program: Program) -> Training:
-    """Read the program's one training loop."""
-    return _Reader(program).read()
+def read_training(program: Program, local_loss: bool = False) -> Training:
+    """Read the program's one training loop; with `local_loss` the user vouches for the loss."""
+    return _Reader(program, local_loss).read()
 
 
 class _Reader:
-    def __init__(self, program: Program):
-        self.program, self.resolver = program, program.resolver
+    def __init__(self, program: Program, local_loss: bool = False):
+        self.program, self.resolver, self.local_loss = program, program.resolver, local_loss
         self.training = Training()
 
     # ---------------------------------------------------------------- obstacles
     def obstacle(self, module: Module, node: ast.AST, note: str) -> None:
+        """Something that speaks against loading shares of batches."""
+        self._add(self.training.obstacles, module, node, note)
+
+    def order_obstacle(self, module: Module, node: ast.AST, note: str) -> None:
+        """Something that speaks against a DistributedSampler: which samples come, and in what order, is not its own."""
+        self._add(self.training.order_obstacles, module, node, note)
+
+    @staticmethod
+    def _add(places: list[Place], module: Module, node: ast.AST, note: str) -> None:
         anchor = node if hasattr(node, "lineno") else module.tree.body[0]
         place = Place(module.span(anchor), module.span(module.statement(anchor)), module.segment(anchor), note)
-        if place not in self.training.obstacles:
-            self.training.obstacles.append(place)
+        if place not in places:
+            places.append(place)
 
     def read(self) -> Training:
         self._check_wraps()
+        for module, node, note in unfit(self.program):
+            self.obstacle(module, node, note)
         backwards = [
             (m, c) for m, c in self.program.calls() if isinstance(c.func, ast.Attribute) and c.func.attr == "backward"
         ]
@@ -261,28 +274,34 @@ class _Reader:
         if training:
             if has_unpacking(call) and not self._unpacks_harmless(module, call):
                 self.obstacle(module, call, "the loader's arguments are not all in sight")
-            if dataset is None or batch is None:
+            own_batches = argument(call, "batch_sampler", 4)
+            if dataset is None or (batch is None and own_batches is None):
                 self.obstacle(module, call, "the loader has no batch size of its own")
-            if argument(call, "batch_sampler", 4) is not None:
-                self.obstacle(module, call, "batches are made by a batch sampler of the program's own")
+            if own_batches is not None:
+                self.order_obstacle(module, call, "batches are made by a batch sampler of the program's own")
+            for given in (sampler, own_batches):
+                if given is not None and self._is_endless(module, given):
+                    self.obstacle(module, given, "its sampler may never end")
             if sampler is not None and not self._is_always_none(module, sampler):
-                self.obstacle(module, sampler, "samples are drawn by a sampler of the program's own")
+                self.order_obstacle(module, sampler, "samples are drawn by a sampler of the program's own")
             if argument(call, "collate_fn", 6) is not None:
                 self.obstacle(module, call, "batches are put together by a function of the program's own")
             if argument(call, "generator", 13) is not None:
-                self.obstacle(module, call, "the loader has a generator of its own")
+                self.order_obstacle(module, call, "the loader has a generator of its own")
             if isinstance(batch, ast.Constant) and batch.value in (1, None):
                 self.obstacle(module, batch, "the loader gives one item at a time")
+            elif isinstance(batch, ast.Constant) and isinstance(batch.value, int) and batch.value % 2:
+                self.obstacle(module, batch, f"batches of {batch.value} samples cannot be divided")
             if shuffle is None or (isinstance(shuffle, ast.Constant) and not shuffle.value):
-                self.obstacle(module, call, "the loader does not shuffle, so the order of its batches may matter")
+                self.order_obstacle(module, call, "the loader does not shuffle, so the order of its batches may matter")
             if dataset is not None and self._is_iterable(module, dataset):
                 self.obstacle(module, dataset, "the data set is a stream")
             if module.enclosing(call, ast.For, ast.While) is not None:
-                self.obstacle(module, call, "the loader is made anew inside a loop")
+                self.order_obstacle(module, call, "the loader is made anew inside a loop")
             if not (
                 isinstance(statement, ast.Assign) and statement.value is call and len(statement.targets) == 1
             ) or not isinstance(statement.targets[0], ast.Name | ast.Attribute):
-                self.obstacle(module, call, "the loader has no name of its own where it is made")
+                self.order_obstacle(module, call, "the loader has no name of its own where it is made")
         if dataset is None or len(self.training.obstacles) > before:
             return None
         return Loader(
@@ -307,6 +326,22 @@ class _Reader:
         """`None`, or a name that is never anything else (`train_sampler = None` of an old template)."""
         values = self.resolver.values(module, node)
         return is_none(node) or (bool(values) and all(v.kind == "constant" and is_none(v.node) for v in values))
+
+    def _is_endless(self, module: Module, node: ast.expr) -> bool:
+        """A sampler of the program's own with an open loop in its iterator, or one that could not be found."""
+        for value in self.resolver.values(module, node):
+            if value.kind == "instance" and isinstance(value.node, ast.Call) and value.module is not None:
+                found = self.resolver.definition(value.module.qualified(value.node.func), value.module)
+                if found is None or not isinstance(found[1], ast.ClassDef):
+                    return True
+                iterator = self.resolver.method(found[0], found[1], "__iter__")
+                if iterator is None or any(isinstance(n, ast.While) for n in ast.walk(iterator[1])):
+                    return True
+            elif value.kind == "call" and not value.name.startswith("torch.utils.data"):
+                return True
+            elif value.kind not in ("call", "instance", "constant"):
+                return True
+        return False
 
     def _unpacks_harmless(self, module: Module, call: ast.Call) -> bool:
         """`**kwargs` that only say how batches are loaded, not which."""
@@ -338,18 +373,20 @@ class _Reader:
             owner, node = current
             for ancestor in owner.ancestors(node):
                 if isinstance(ancestor, ast.While):
-                    self.obstacle(owner, ancestor, "epochs are not counted by a for loop")
+                    self.training.epoch_loop = owner.span(ancestor)
+                    self.order_obstacle(owner, ancestor, "epochs are not counted by a for loop")
                     return
                 if isinstance(ancestor, ast.For):
                     if not isinstance(ancestor.target, ast.Name) or not self._is_counting(ancestor.iter):
-                        self.obstacle(owner, ancestor, "epochs are not counted by a for loop")
+                        self.training.epoch_loop = owner.span(ancestor)
+                        self.order_obstacle(owner, ancestor, "epochs are not counted by a for loop")
                         return
                     self._epoch_found(owner, ancestor, node)
                     return
                 if isinstance(ancestor, FunctionNode):
                     sites = self.resolver.call_sites(ancestor)
                     if len(sites) != 1:
-                        self.obstacle(
+                        self.order_obstacle(
                             owner,
                             ancestor,
                             "the function of the training loop is called from several places"
@@ -361,7 +398,7 @@ class _Reader:
                     break
             else:
                 break
-        self.obstacle(module, loop, "no loop over epochs was found around the training loop")
+        self.order_obstacle(module, loop, "no loop over epochs was found around the training loop")
 
     def _epoch_found(self, module: Module, epochs: ast.For, inner: ast.AST) -> None:
         assert isinstance(epochs.target, ast.Name)
@@ -375,12 +412,12 @@ class _Reader:
             for t in ([n.target] if isinstance(n, ast.AugAssign) else n.targets)
             if isinstance(t, ast.Name)
         ):
-            self.obstacle(module, epochs, "the number of the epoch is changed inside its loop")
+            self.order_obstacle(module, epochs, "the number of the epoch is changed inside its loop")
         if not self.training.loaders:
             return
         name = self._visible_loader(module, epochs, self.training.loaders)
         if name is None:
-            self.obstacle(module, epochs, "the training loader cannot be reached where epochs are counted")
+            self.order_obstacle(module, epochs, "the training loader cannot be reached where epochs are counted")
         else:
             self.training.loader_in_epoch_scope = name
 

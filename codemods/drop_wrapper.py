@@ -1,0 +1,42 @@
+"""A program that only evaluates needs no wrapper.
+
+Evaluation, demonstration and export run on one GPU; a wrapper made there only to load prefixed checkpoints goes, and the
+prefix is taken off the keys where a checkpoint is loaded into the model.
+"""
+
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import Edit, Inline, Remove, Replace
+
+_PLAIN = '{key.removeprefix("module."): value for key, value in $0.items()}'
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    program = context.program
+    if context.sharing.way != "alone":
+        return
+    for wrap in program.wraps:
+        if wrap.kind == "functional":
+            arguments = program.functional_call(wrap)
+            if arguments is None:
+                yield RULE.question(wrap.at, "the inputs of this call could not be read: call the module itself")
+                continue
+            edits: list[Edit] = [Replace(wrap.at, f"$0({arguments[0]})", (wrap.inner, *arguments[1]))]
+        elif wrap.target == wrap.inner_text and wrap.outer == wrap.at and wrap.conditional is None:
+            edits = [Remove(wrap.statement)]
+        else:
+            edits = [Replace(wrap.conditional or wrap.at, "$0", (wrap.inner,))]
+            guard = program.inlined_guard(wrap)
+            if guard is not None:
+                edits.append(Inline(guard.at, guard.orelse))
+        yield RULE.converted(wrap.at, "evaluation runs on one GPU, and needs no wrapper", *edits)
+    for load in program.wrapped_loads:
+        yield RULE.converted(
+            load.at, "checkpoints of the wrapped model load into the bare one", Replace(load.at, _PLAIN, (load.at,))
+        )
+    for access in program.module_accesses:
+        yield RULE.converted(access.at, "the model itself", Replace(access.at, access.note))
+
+
+RULE = Rule("MG309", "drop-wrapper", check, __doc__ or "", hazards=("H62", "H96"), evaluation=True)

@@ -1,0 +1,138 @@
+"""The three ways of sharing a batch, and programs that only evaluate: which is taken, and what the result looks like."""
+
+from pathlib import Path
+
+import pytest
+
+from codemods import load_rules
+from codemods.base import Options
+from migrator.convert import Conversion, convert_program
+
+PLAIN = """
+import torch
+import torch.nn as nn
+from torch.utils.data import DataLoader{extra}
+from data import train_set, test_set
+from net import Net
+
+
+def main():
+    loader = DataLoader(train_set, batch_size=64, {order}, num_workers=4)
+    test_loader = DataLoader(test_set, batch_size=100)
+    model = Net().cuda()
+    if torch.cuda.device_count() > 1:
+        model = nn.DataParallel(model)
+    criterion = {criterion}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(10):
+        for images, labels in loader:
+            images, labels = images.cuda(), labels.cuda()
+            loss = criterion(model(images), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        correct = 0
+        with torch.no_grad():
+            for images, labels in test_loader:
+                correct += (model(images.cuda()).argmax(1) == labels.cuda()).sum().item()
+        print(epoch, correct)
+        torch.save(model.state_dict(), "net.pt")
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def plain(order: str = "shuffle=True", criterion: str = "nn.CrossEntropyLoss()", extra: str = "") -> str:
+    return PLAIN.format(order=order, criterion=criterion, extra=extra)
+
+
+def convert(folder: Path, text: str, **options: object) -> Conversion:
+    entry = folder / "train.py"
+    entry.write_text(text)
+    return convert_program(entry, Options(**options))  # type: ignore[arg-type]
+
+
+def result(conversion: Conversion) -> str:
+    return next(change.after for change in conversion.changes if change.path.endswith("train.py"))
+
+
+def test_a_plain_program_takes_a_distributed_sampler(tmp_path: Path) -> None:
+    conversion = convert(tmp_path, plain())
+    text = result(conversion)
+    assert conversion.way == "distributed" and conversion.exit_code == 0
+    assert "train_sampler = DistributedSampler(train_set, seed=torch.initial_seed())" in text
+    assert "batch_size=local_batch(64), sampler=train_sampler, num_workers=-(-4 // dist.get_world_size())" in text
+    assert "        loader.sampler.set_epoch(epoch)\n        for images, labels in loader:" in text
+    assert "    model = wrap_model(model)\n" in text and "device_count" not in text
+    assert "DataLoader(own_share(test_set), batch_size=-(-100 // dist.get_world_size()))" in text
+    assert "correct += (model.module(images.cuda())" in text
+    assert "correct = sum_over_ranks(correct)" in text
+
+
+def test_the_programs_own_sampler_stays_and_its_batches_are_split(tmp_path: Path) -> None:
+    order, extra = "sampler=WeightedRandomSampler(torch.ones(9), 9)", ", WeightedRandomSampler"
+    conversion = convert(tmp_path, plain(order, extra=extra))
+    assert conversion.way == "batch"
+    assert (
+        "loader = split_batches(DataLoader(train_set, batch_size=64, "
+        "sampler=WeightedRandomSampler(torch.ones(9), 9), num_workers=4))" in result(conversion)
+    )
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        "nn.CrossEntropyLoss(weight=torch.ones(10))",
+        "nn.CrossEntropyLoss(ignore_index=255)",
+        'nn.CrossEntropyLoss(reduction="sum")',
+        "nn.CrossEntropyLoss(size_average=False)",
+        "lambda output, target: (output.sum(1) - target).sum()",
+        "contrastive",
+    ],
+)
+def test_a_loss_that_is_no_plain_mean_is_computed_over_the_whole_batch(tmp_path: Path, criterion: str) -> None:
+    conversion = convert(tmp_path, plain(criterion=criterion))
+    text = result(conversion)
+    assert conversion.way == "call"
+    assert "model = SplitDataParallel(model)" in text and "DistributedSampler" not in text
+    assert "setup_distributed()\n    share_random_numbers()\n" in text
+
+
+def test_the_way_can_be_asked_for_and_an_inexact_one_is_not_given(tmp_path: Path) -> None:
+    assert convert(tmp_path, plain(), sampling="call").way == "call"
+    assert convert(tmp_path, plain(), sampling="batch").way == "batch"
+    weighted = plain(criterion="nn.CrossEntropyLoss(weight=torch.ones(10))")
+    assert convert(tmp_path, weighted, sampling="distributed").way == "call"
+
+
+def test_a_program_that_only_evaluates_loses_its_wrapper(tmp_path: Path) -> None:
+    conversion = convert(
+        tmp_path,
+        """
+import torch
+import torch.nn as nn
+from net import Net
+
+model = Net()
+model = nn.DataParallel(model)
+model.load_state_dict(torch.load("best.pth", map_location="cpu"))
+print(model.module.classes, model(torch.ones(1, 3)))
+""",
+    )
+    text = result(conversion)
+    assert "DataParallel" not in text and "torch.distributed" not in text
+    assert (
+        '{key.removeprefix("module."): value for key, value in torch.load("best.pth", map_location="cpu").items()}'
+        in text
+    )
+    assert "print(model.classes, model(torch.ones(1, 3)))" in text
+    assert conversion.launch.startswith("python ")
+
+
+def test_every_rule_has_an_id_and_a_name_of_its_own() -> None:
+    rules = load_rules()
+    assert len({rule.id for rule in rules}) == len(rules)
+    assert len({rule.name for rule in rules}) == len(rules)
+    assert all(rule.summary.endswith(".") for rule in rules)
