@@ -40,5 +40,6 @@ RULE = Rule(
     __doc__ or "",
     hazards=("H35",),
     sources=("https://docs.pytorch.org/docs/stable/amp.html",),
+    evaluation=True,
 )
 _ = ast

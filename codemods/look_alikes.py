@@ -17,4 +17,6 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG901", "look-alikes", check, __doc__ or "", applicability="display-only", hazards=("H30", "H41"))
+RULE = Rule(
+    "MG901", "look-alikes", check, __doc__ or "", applicability="display-only", hazards=("H30", "H41"), evaluation=True
+)

@@ -36,4 +36,5 @@ RULE = Rule(
     check,
     __doc__ or "",
     sources=("https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html",),
+    evaluation=True,
 )

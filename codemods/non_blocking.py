@@ -19,4 +19,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG001", "non-blocking", check, __doc__ or "", hazards=("H74",))
+RULE = Rule("MG001", "non-blocking", check, __doc__ or "", hazards=("H74",), evaluation=True)

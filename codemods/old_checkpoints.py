@@ -43,4 +43,5 @@ RULE = Rule(
     hazards=("H99",),
     sources=("https://docs.pytorch.org/docs/stable/notes/serialization.html",),
     why="With weights_only=False, loading a file runs whatever code its author put into it.",
+    evaluation=True,
 )

@@ -53,4 +53,5 @@ RULE = Rule(
         "https://pytorch.org/blog/pytorch-0_4_0-migration-guide/",
         "https://numpy.org/doc/stable/release/1.20.0-notes.html",
     ),
+    evaluation=True,
 )

@@ -31,4 +31,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG008", "topk-view", check, __doc__ or "", sources=("pytorch/examples#836",))
+RULE = Rule("MG008", "topk-view", check, __doc__ or "", sources=("pytorch/examples#836",), evaluation=True)

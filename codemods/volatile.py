@@ -34,4 +34,5 @@ RULE = Rule(
     check,
     __doc__ or "",
     sources=("https://pytorch.org/blog/pytorch-0_4_0-migration-guide/",),
+    evaluation=True,
 )
