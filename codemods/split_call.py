@@ -13,7 +13,7 @@ from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
 from migrator.facts.model import Wrap
 from migrator.facts.subclasses import is_mentioned, own_way
 
-_CUDA_ONLY = re.compile(r"cuda|use_gpu|device_count|isinstance", re.IGNORECASE)
+_CUDA_ONLY = re.compile(r"^device$|cuda|use_gpu|device_count|isinstance", re.IGNORECASE)
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

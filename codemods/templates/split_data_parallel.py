@@ -261,3 +261,19 @@ def _random_numbers(seed):
             random.setstate(states[0])
             if numpy:
                 numpy.random.set_state(states[1])
+
+
+def keep_alike(optimizer):
+    """Let every step of the optimizer take rank 0's gradients, for what is trained outside the wrapped model.
+
+    Every process computes these gradients itself, and from the same numbers; the last bits may differ on GPUs all the same,
+    and the processes would drift apart.
+    """
+    if isinstance(optimizer, torch.optim.LBFGS):  # computes its gradients within the step
+        return
+
+    def take_gradients(optimizer, args, kwargs):
+        parameters = chain.from_iterable(group["params"] for group in optimizer.param_groups)
+        _broadcast([p.grad for p in parameters if p.grad is not None and not p.grad.is_sparse])
+
+    optimizer.register_step_pre_hook(take_gradients)

@@ -23,8 +23,8 @@ def is_main_guard(node: ast.AST) -> bool:
 
 def other_programs(modules: Iterable[Module], entry: Module) -> frozenset[ast.AST]:
     """Definitions that only the `__main__` blocks of modules other than the entry lead to."""
-    owners: dict[str, list[ast.AST]] = {}
-    uses: dict[ast.AST | None, set[str]] = {None: set()}
+    owners: dict[str, list[tuple[str, ast.AST]]] = {}
+    uses: dict[ast.AST | None, set[tuple[str, str]]] = {None: set()}
     for module in modules:
         is_script = module is not entry and any(is_main_guard(s) for s in module.tree.body)
         for statement in module.tree.body:
@@ -33,26 +33,31 @@ def other_programs(modules: Iterable[Module], entry: Module) -> frozenset[ast.AS
             owner: ast.AST | None = None
             if is_script and isinstance(statement, ast.FunctionDef | ast.ClassDef):
                 owner = statement
-                owners.setdefault(statement.name, []).append(statement)
-            uses.setdefault(owner, set()).update(_names(statement))
+                owners.setdefault(statement.name, []).append((module.path, statement))
+            uses.setdefault(owner, set()).update(_names(module, statement))
     live: set[ast.AST] = set()
     queue = list(uses[None])
     while queue:
-        for owner in owners.get(queue.pop(), ()):
-            if owner not in live:
+        path, name = queue.pop()
+        for home, owner in owners.get(name, ()):
+            if owner not in live and path in ("", home):
                 live.add(owner)
                 queue.extend(uses[owner])
-    return frozenset(node for nodes in owners.values() for node in nodes if node not in live)
+    return frozenset(node for rows in owners.values() for _, node in rows if node not in live)
 
 
-def _names(statement: ast.stmt) -> Iterator[str]:
-    """Every name that the statement might call something by, also in strings (`getattr`, `eval`)."""
+def _names(module: Module, statement: ast.stmt) -> Iterator[tuple[str, str]]:
+    """Every name that the statement might call something by, also in strings (`getattr`, `eval`).
+
+    With each goes the path of the module whose name it must be, or the empty text for any.
+    """
     for node in ast.walk(statement):
         if isinstance(node, ast.Name):
-            yield node.id
+            own = any(binding.kind != "import" for binding in module.scope.bindings.get(node.id, ()))
+            yield module.path if own else "", node.id
         elif isinstance(node, ast.Attribute):
-            yield node.attr
+            yield "", node.attr
         elif isinstance(node, ast.alias):
-            yield node.name.rpartition(".")[2]
+            yield "", node.name.rpartition(".")[2]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-            yield node.value
+            yield "", node.value

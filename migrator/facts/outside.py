@@ -1,0 +1,107 @@
+"""What is trained outside the wrapped models: heads beside a wrapped part, criteria that have parameters.
+
+In: a `Program`.  Out: the statements that make optimizers for such parameters.  Every process trains these itself.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from migrator.facts.model import Place
+from migrator.facts.program import Program
+from migrator.facts.resolve import Value
+from migrator.facts.syntax import Module, argument, names_in
+
+_GIVERS = frozenset(["parameters", "named_parameters", "trainable_parameters"])
+
+
+def outside_optimizers(program: Program) -> list[Place]:
+    """Optimizers of parameters that no wrap covers; the note is the name that the optimizer gets."""
+    covered = _covered(program)
+    found = []
+    for module, call in program.calls():
+        statement = module.statement(call)
+        if not _is_optimizer(program, module, call) or not isinstance(statement, ast.Assign):
+            continue
+        target = statement.targets[0]
+        if statement.value is not call or not isinstance(target, ast.Name | ast.Attribute):
+            continue
+        owners = list(_owners(program, module, argument(call, "params", 0), 0))
+        if any(_is_outside(program, owner_module, owner, covered) for owner_module, owner in owners):
+            found.append(Place(module.span(call), module.span(statement), module.segment(call), module.segment(target)))
+    return found
+
+
+def _is_optimizer(program: Program, module: Module, call: ast.Call) -> bool:
+    name = program.external(module, call)
+    if name.startswith("torch.optim."):
+        return name.count(".") == 2 and name.rpartition(".")[2][0].isupper()
+    callee = program.resolver.callee(module, call)
+    return (
+        callee is not None
+        and isinstance(callee[1], ast.ClassDef)
+        and any(base.startswith("torch.optim.") for base in program.resolver.external_bases(callee[0], callee[1]))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Covered:
+    """Where the wrapped modules were made, their classes, and where the modules were made of which only a part is wrapped."""
+
+    wholes: frozenset[ast.AST]
+    classes: frozenset[ast.AST]
+    partly: frozenset[ast.AST]
+
+
+def _covered(program: Program) -> _Covered:
+    wholes: set[Value] = set()
+    partly: set[Value] = set()
+    for wrap in program.wraps:
+        module = program.module_at(wrap.inner)
+        for node in module.nodes:
+            if isinstance(node, ast.expr) and module.span(node) == wrap.inner:
+                wholes.update(program.resolver.values(module, node))
+                if isinstance(node, ast.Attribute):
+                    partly.update(v for v in program.resolver.values(module, node.value) if v.is_call)
+    return _Covered(
+        frozenset(v.node for v in wholes if v.node is not None),
+        frozenset(cls for v in wholes for cls in _classes(program, v)),
+        frozenset(v.node for v in partly if v.node is not None),
+    )
+
+
+def _classes(program: Program, value: Value) -> set[ast.AST]:
+    if value.kind != "instance" or not isinstance(value.node, ast.Call) or value.module is None:
+        return set()
+    found = program.resolver.definition(value.module.qualified(value.node.func), value.module)
+    if found is None or not isinstance(found[1], ast.ClassDef):
+        return set()
+    return program.resolver.family(found[0], found[1])
+
+
+def _owners(program: Program, module: Module, node: ast.AST | None, depth: int) -> Iterator[tuple[Module, ast.expr]]:
+    """The objects whose `.parameters()` an expression holds, also through names and lists."""
+    if node is None or depth > 5:
+        return
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _GIVERS:
+            yield module, part.func.value
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+            found = module.lookup(part.id, module.scope_of.get(part, module.scope))
+            for binding in found[1] if found else ():
+                if binding.kind in ("assign", "item") and not (binding.kind == "assign" and binding.path):
+                    yield from _owners(program, module, binding.value, depth + 1)
+
+
+def _is_outside(program: Program, module: Module, owner: ast.expr, covered: _Covered) -> bool:
+    values = program.resolver.values(module, owner)
+    if any(v.node in covered.partly for v in values):
+        return True
+    scope = module.scope_of.get(owner, module.scope)
+    inside = scope.owner_class is not None and scope.owner_class.node in covered.classes
+    if program.is_wrapped(module, owner) or (inside and scope.self_name in names_in(owner)):
+        return False
+    made = [v for v in values if v.kind == "instance"]
+    return bool(made) and not any(v.node in covered.wholes for v in made)
