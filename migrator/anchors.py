@@ -7,13 +7,14 @@ generation, which is several times cheaper than its metadata wrapper.
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import libcst as cst
 from libcst._nodes.internal import CodegenState
 
+_NOT_RECORDED: nullcontext[None] = nullcontext()
 # Their parentheses belong to them in `ast`, and stand around them in libcst.
 PARENTHESISED = (cst.Tuple, cst.GeneratorExp)
 
@@ -48,13 +49,8 @@ class Anchors(CodegenState):
         if start in self.wanted and (id(node) not in self.syntactic or isinstance(node, PARENTHESISED)):
             self._record(node, start, self.position)
 
-    @contextmanager
     def record_syntactic_position(self, node: cst.CSTNode, *, start_node: Any = None, end_node: Any = None) -> Any:
-        start = self.position
-        yield
-        if start in self.wanted:
-            self.syntactic.add(id(node))
-            self._record(node, start, self.position)
+        return _Recorded(self, node) if self.position in self.wanted else _NOT_RECORDED
 
     def _record(self, node: cst.CSTNode, start: int, end: int) -> None:
         self.found[start, end].append(node)
@@ -71,6 +67,22 @@ class Anchors(CodegenState):
         nodes = self.by_start.get(start, ())
         small = (n for n in nodes if isinstance(n, cst.BaseSmallStatement))
         return next(small, None) or next((n for n in nodes if isinstance(n, cst.BaseCompoundStatement)), None)
+
+
+class _Recorded:
+    """Around the generation of a node: records where it begins and ends.  (A generator would take most of the time.)"""
+
+    __slots__ = ("anchors", "node", "start")
+
+    def __init__(self, anchors: Anchors, node: cst.CSTNode):
+        self.anchors, self.node, self.start = anchors, node, anchors.position
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self.anchors.syntactic.add(id(self.node))
+        self.anchors._record(self.node, self.start, self.anchors.position)
 
 
 @dataclass
@@ -104,6 +116,5 @@ class Lines(CodegenState):
             ends_line = isinstance(node, cst.BaseCompoundStatement | cst.SimpleStatementLine | cst.IndentedBlock)
             self.spans[id(node)] = (start, max(start, self.line - ends_line))
 
-    @contextmanager
     def record_syntactic_position(self, node: cst.CSTNode, *, start_node: Any = None, end_node: Any = None) -> Any:
-        yield
+        return _NOT_RECORDED

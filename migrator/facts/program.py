@@ -127,10 +127,16 @@ class Program:
 
     def calls(self) -> Iterator[tuple[Module, ast.Call]]:
         """All calls that the program can make, in source order."""
-        for module in self.modules:
-            for node in module.nodes:
-                if isinstance(node, ast.Call) and not self._is_other_main(module, node):
-                    yield module, node
+        return iter(self._calls)
+
+    @cached_property
+    def _calls(self) -> list[tuple[Module, ast.Call]]:
+        return [
+            (module, node)
+            for module in self.modules
+            for node in module.nodes
+            if isinstance(node, ast.Call) and not self._is_other_main(module, node)
+        ]
 
     def _is_other_main(self, module: Module, node: ast.AST) -> bool:
         """Code under another module's `__main__` guard, or that only it calls, never runs in this program."""

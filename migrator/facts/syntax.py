@@ -112,6 +112,7 @@ class Module:
         self.star_imports: list[str] = []
         self.imported_modules: list[str] = []
         self.nodes: list[ast.AST] = []
+        self._qualified: dict[ast.AST, str | None] = {}
         self.scope = self._enter(self.tree, None, "")
         self._walk(self.tree, self.scope)
 
@@ -352,6 +353,11 @@ class Module:
 
         A name that the module does not import keeps its own text; an expression that is no dotted name gives None.
         """
+        if node not in self._qualified:
+            self._qualified[node] = self._qualified_name(node)
+        return self._qualified[node]
+
+    def _qualified_name(self, node: ast.AST) -> str | None:
         parts: list[str] = []
         current = node
         while isinstance(current, ast.Attribute):
