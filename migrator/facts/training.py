@@ -15,7 +15,7 @@ from migrator.facts.flow import Flow, is_none
 from migrator.facts.model import Place
 from migrator.facts.program import Program
 from migrator.facts.resolve import Value
-from migrator.facts.syntax import FunctionNode, Module, Span, argument, dotted, has_unpacking, names_in
+from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, dotted, has_unpacking, names_in
 from migrator.facts.unfit import unfit
 
 DATA_LOADER = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
@@ -435,13 +435,23 @@ class _Reader:
             values = [v for v in self.resolver.values(module, node) if v.kind != "constant"]
             if values and all(self._is_at(v, places) for v in values):
                 return name
-        # A global of a flat script is in sight without being mentioned.
+        # A global of a flat script, or an attribute of the trainer, is in sight without being mentioned.
+        if len(loaders) == 1 and self._is_own_attribute(module, scope, loaders[0]):
+            return loaders[0].name
         for loader in loaders:
             if len(loaders) == 1 and loader.at.path == module.path and loader.name.isidentifier():
                 found = module.lookup(loader.name, scope)
                 if found is not None and found[0] is module.scope and len(found[1]) == 1:
                     return loader.name
         return None
+
+    def _is_own_attribute(self, module: Module, scope: Scope, loader: Loader) -> bool:
+        """True when the loader is kept as `self.name`, once, by the class (or a relative) whose method counts epochs."""
+        head, _, attribute = loader.name.partition(".")
+        if not attribute.isidentifier() or head != scope.self_name or scope.owner_class is None:
+            return False
+        writes = [w for w in self.resolver.attribute_writes.get(attribute, ()) if w[2] is not None]
+        return len(writes) == 1 and writes[0][0].scope_of[writes[0][1]].owner_class is scope.owner_class
 
     @staticmethod
     def _is_at(value: Value, places: set[Span]) -> bool:
