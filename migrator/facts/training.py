@@ -8,6 +8,7 @@ mean, and measured; whatever else happens to it is an obstacle, with its place.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -19,6 +20,7 @@ from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, d
 from migrator.facts.unfit import unfit
 
 DATA_LOADER = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
+_RATE = re.compile(r"(^|[._])(base_)?lr$|learning_rate|warm", re.IGNORECASE)
 _LOADING_ONLY = frozenset({"num_workers", "pin_memory", "prefetch_factor", "persistent_workers", "timeout"})
 _READING_METHODS = frozenset(
     [
@@ -660,6 +662,12 @@ class _Reader:
                 ):
                     return True
             if isinstance(ancestor, ast.JoinedStr):
+                return True
+            if isinstance(ancestor, ast.Compare) and all(isinstance(c, ast.Constant) for c in ancestor.comparators):
+                return True
+            if isinstance(ancestor, ast.keyword) and _RATE.search(ancestor.arg or ""):
+                return True
+            if isinstance(ancestor, ast.Assign) and all(_RATE.search(dotted(t) or "") for t in ancestor.targets):
                 return True
             if isinstance(ancestor, ast.BinOp):
                 if isinstance(ancestor.op, ast.Mod) and isinstance(ancestor.left, ast.Constant | ast.JoinedStr):
