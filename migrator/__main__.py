@@ -11,10 +11,20 @@ def main() -> None:
     """Run the command line; whatever goes wrong inside is one line on stderr and exit code 4, never a traceback."""
     gc.set_threshold(200_000)  # syntax trees are many objects, all of which live until the end
     sys.setrecursionlimit(4000)  # a sum of some hundred terms nests as deeply
-    from migrator.cli import app
+    from typer import Exit
 
+    from migrator import cli, quick
+
+    words = sys.argv[1:]
+    plain = {"convert": cli.convert, "scan": cli.scan}.get(words[0] if words else "")
     try:
-        app(prog_name="mgmigrate")
+        values = quick.parse_plainly(plain, words[1:]) if plain is not None and not _completes() else None
+        if plain is None or values is None:
+            cli.app(prog_name="mgmigrate")
+        else:
+            plain(**values)
+    except Exit as done:
+        sys.exit(done.exit_code)
     except Exception as error:
         if os.environ.get("MGMIGRATE_DEBUG"):
             raise
@@ -22,6 +32,11 @@ def main() -> None:
 
         sys.stderr.write(f"mgmigrate: {internal_error(error)}\n")
         sys.exit(4)
+
+
+def _completes() -> bool:
+    """True when a shell asks for completions."""
+    return any(name.endswith("_COMPLETE") for name in os.environ)
 
 
 if __name__ == "__main__":

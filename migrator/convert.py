@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codemods import load_rules
 from codemods.base import Context, Diagnostic, Options, Rule
@@ -20,10 +21,15 @@ from migrator.facts.sharing import Sharing, choose_sharing
 from migrator.facts.syntax import Module, Span
 from migrator.helpers import Helper, fits_inline, free_module_name, helper_imports, helper_text, module_text, with_needs
 from migrator.imports import import_edits, is_imported
+from migrator.launch import accelerate_line
 from migrator.project import Project, load_project
-from migrator.rewrite import EditConflict, Rewritten, apply_edits
 from migrator.source import Source, SourceError, decode_source
 
+if TYPE_CHECKING:
+    from migrator.rewrite import Rewritten
+
+# What only says in today's words what the program says already; `verify` applies them to an original that it cannot run.
+MODERN_RULES = frozenset({"MG001", "MG004", "MG005", "MG006", "MG007", "MG008", "MG009", "MG010"})
 _IGNORE = re.compile(r"#\s*mgmigrate:\s*ignore\[([A-Z0-9, ]+)\]")
 
 
@@ -50,6 +56,7 @@ class Conversion:
     launch: str
     way: str = ""
     reason: str = ""
+    policies: tuple[str, ...] = ()  # flags that changed the training on purpose
 
     @property
     def questions(self) -> list[Diagnostic]:
@@ -70,34 +77,61 @@ def convert_program(
     return convert_project(entry, Program(load_project(entry, source, overlay)), options)
 
 
+def modernise(entry: Path, source: Source | None = None, overlay: Mapping[Path, Source] | None = None) -> Conversion:
+    """Rewrite only what today's torch refuses or spells in another way; nothing is made parallel.
+
+    `verify` runs the result in the place of an original that today's torch cannot run.
+    """
+    program = Program(load_project(entry, source, overlay))
+    context = Context(program, Sharing("call", "as the original"), Options())
+    found = [d for rule in load_rules() if rule.id in MODERN_RULES for d in rule.check(context) if d.fix]
+    diagnostics, changes = _apply(program.project, program, found, context.options)
+    return Conversion(
+        program.project.entry.path, "modernised" if changes else "unchanged", tuple(changes), tuple(diagnostics), ""
+    )
+
+
+def refused_today(modern: Conversion) -> bool:
+    """True when something that `modernise` respelled stops today's Python, torch or numpy, and does not only warn."""
+    return any(d.rule in ("MG001", "MG005", "MG006", "MG008") or " no `" in d.message for d in modern.diagnostics)
+
+
 def convert_project(entry: Path, program: Program, options: Options) -> Conversion:
     """The same for a program that is loaded and linked already."""
     project = program.project
     shown = project.entry.path
-    problems = tuple(_problem(error) for error in project.problems)
     if not program.wraps:
-        return _nothing_to_do(program, shown, problems)
-    if not program.trains:
-        sharing = Sharing("call", "an evaluation program")
-    else:
-        sharing = choose_sharing(program, options.sampling)
-    context = Context(program, sharing, options)
-    rules = [rule for rule in load_rules() if _selected(rule, options)]
-    diagnostics: list[Diagnostic] = list(problems)
-    for rule in rules:
-        diagnostics += rule.check(context)
-    diagnostics = _without_suppressed(program, diagnostics)
-    diagnostics, changes = _apply(project, program, diagnostics)
+        return _nothing_to_do(program, shown, tuple(_problem(error) for error in project.problems))
+    sharing, diagnostics = diagnose(program, options)
+    diagnostics, changes = _apply(project, program, diagnostics, options)
     diagnostics.sort(key=lambda d: (d.at.path != shown, d.at.path, d.at.line, d.rule))
     return Conversion(
         shown,
         "converted" if changes else "unchanged",
         tuple(changes),
         tuple(diagnostics),
-        launch_line(entry, project),
+        launch_line(project, options) if program.trains else f"python {shown}",
         sharing.way,
         sharing.reason,
+        policies_of(diagnostics, options),
     )
+
+
+def diagnose(program: Program, options: Options) -> tuple[Sharing, list[Diagnostic]]:
+    """How the program would share its batches, and what the rules say; nothing is rewritten, and libcst not imported."""
+    problems = [_problem(error) for error in program.project.problems]
+    if not program.trains:
+        sharing = Sharing("alone", "the program only evaluates: it runs on one GPU")
+    else:
+        sharing = choose_sharing(program, options.sampling, options.loss)
+        if sharing.way == "batch" and options.target == "accelerate":
+            sharing = choose_sharing(program, "call")
+    context = Context(program, sharing, options)
+    rules = [rule for rule in load_rules() if _selected(rule, options) and (program.trains or rule.evaluation)]
+    diagnostics: list[Diagnostic] = list(problems)
+    for rule in rules:
+        diagnostics += rule.check(context)
+    return sharing, _without_suppressed(program, diagnostics)
 
 
 def _selected(rule: Rule, options: Options) -> bool:
@@ -126,9 +160,33 @@ def _nothing_to_do(program: Program, shown: str, problems: tuple[Diagnostic, ...
     return Conversion(shown, "nothing", (), tuple(rows), "")
 
 
-def launch_line(entry: Path, project: Project) -> str:
-    """The command that starts the converted program on all GPUs of this machine."""
-    return f"torchrun --standalone --nproc_per_node=gpu -- {project.entry.path}"
+def launch_line(project: Project, options: Options) -> str:
+    """The command that starts the converted program: by default on all GPUs of this machine, on a port that is free.
+
+    `--standalone` would ignore a port, so a chosen one goes without it.  On several machines the same line is run on each.
+    """
+    if options.target == "accelerate":
+        return accelerate_line(project.entry.path, options)
+    processes = f"--nproc_per_node={options.nproc or 'gpu'}"
+    if options.nodes > 1:
+        meeting = f"--nnodes={options.nodes} --rdzv_backend=c10d --rdzv_endpoint=HOST:{options.master_port or 29500}"
+        return f"torchrun {meeting} {processes} -- {project.entry.path}"
+    if options.master_port:
+        return f"torchrun {processes} --master_port={options.master_port} -- {project.entry.path}"
+    return f"torchrun --standalone {processes} -- {project.entry.path}"
+
+
+def policies_of(diagnostics: Sequence[Diagnostic], options: Options) -> tuple[str, ...]:
+    """The flags that changed the training on purpose, as the user gives them: only those that something came of."""
+    flags = {
+        "MG401": f"--batch {options.batch}",
+        "MG402": f"--amp {options.amp}",
+        "MG403": f"--amp {options.amp}",
+        "MG321": "--sync-bn",
+    }
+    converted = {d.rule for d in diagnostics if d.fix}
+    asked = ["--loss local"] if options.loss == "local" else []
+    return tuple(dict.fromkeys([*asked, *(flag for rule, flag in flags.items() if rule in converted)]))
 
 
 # -------------------------------------------------------------------- suppressions
@@ -172,12 +230,14 @@ def _without_suppressed(program: Program, diagnostics: list[Diagnostic]) -> list
 
 # -------------------------------------------------------------------- plan and rewrite
 def _apply(
-    project: Project, program: Program, diagnostics: list[Diagnostic]
+    project: Project, program: Program, diagnostics: list[Diagnostic], options: Options
 ) -> tuple[list[Diagnostic], list[FileChange]]:
     """Rewrite all files; a fix that collides with an earlier one becomes a question, whole."""
+    from migrator.rewrite import EditConflict
+
     while True:
         try:
-            return diagnostics, _rewrite(project, program, diagnostics)
+            return diagnostics, _rewrite(project, program, diagnostics, options)
         except EditConflict as conflict:
             loser = next(
                 (
@@ -195,7 +255,9 @@ def _apply(
             ]
 
 
-def _rewrite(project: Project, program: Program, diagnostics: list[Diagnostic]) -> list[FileChange]:
+def _rewrite(project: Project, program: Program, diagnostics: list[Diagnostic], options: Options) -> list[FileChange]:
+    from migrator.rewrite import apply_edits
+
     labelled = [Labelled(edit, d.rule, d.fix.reason) for d in diagnostics if d.fix for edit in d.fix.edits]
     plain = [one for one in labelled if not isinstance(one.edit, AddImport | AddHelper)]
     if not plain:
@@ -204,8 +266,12 @@ def _rewrite(project: Project, program: Program, diagnostics: list[Diagnostic]) 
     for one in plain:
         by_path[one.edit.at.path].append(one)
     new_files: list[FileChange] = []
-    for one in _place_helpers(project, program, [x for x in labelled if isinstance(x.edit, AddHelper)], new_files):
-        (by_path[one.edit.at.path] if not isinstance(one.edit, AddImport) else labelled).append(one)
+    wanted_helpers = [x for x in labelled if isinstance(x.edit, AddHelper)]
+    for one in _place_helpers(project, program, wanted_helpers, new_files, options.inline_helpers):
+        if isinstance(one.edit, AddImport):
+            labelled.append(one)
+        else:
+            by_path[one.edit.at.path].insert(0, one)  # a flat script calls them right there
     for module in program.modules:
         wanted = [one for one in labelled if isinstance(one.edit, AddImport) and one.edit.at.path == module.path]
         by_path[module.path] += import_edits(module, wanted)
@@ -223,7 +289,7 @@ def _change(module: Module, rewritten: Rewritten) -> FileChange:
 
 
 def _place_helpers(
-    project: Project, program: Program, wanted: list[Labelled], new_files: list[FileChange]
+    project: Project, program: Program, wanted: list[Labelled], new_files: list[FileChange], inline: bool
 ) -> list[Labelled]:
     """Inline in the entry, or a module beside it: edits that make every wanted helper callable where it is used."""
     if not wanted:
@@ -233,7 +299,7 @@ def _place_helpers(
     entry = project.entry
     label = wanted[0]
     only_entry = all(one.edit.at.path == entry.path for one in wanted)
-    if only_entry and fits_inline(helpers) and program.entry.first is not None:
+    if only_entry and (inline or fits_inline(helpers)) and program.entry.first is not None:
         place = _definition_place(entry)
         edits = [Labelled(InsertBefore(place, _spaced(helper_text(helpers))), label.rule, label.reason)]
         edits += [Labelled(AddImport(place, line), label.rule, label.reason) for line in helper_imports(helpers)]

@@ -1,7 +1,8 @@
 """Find the DataParallel programs in a tree.
 
 In: a folder.  Out: its entry files (`find_entries`) or one row per program (`scan_tree`).  Text tests come before any parse:
-first for DataParallel itself, then for the imports that lead to it, so that a tree costs what its hits cost.
+first for DataParallel itself, then for the imports that lead to it, so that a tree costs what its hits cost.  Rules are
+asked, nothing is rewritten.
 """
 
 from __future__ import annotations
@@ -119,18 +120,18 @@ def _program(path: Path) -> Program | str:
 def _row(entry: Path, program: Program | str) -> ScanRow:
     from codemods.base import Options
     from migrator.console import internal_error
-    from migrator.convert import convert_project
-    from migrator.source import SourceError
+    from migrator.convert import diagnose
 
     if isinstance(program, str):
         return ScanRow(str(entry), "unknown", 0, "", program, 1)
+    role = "training" if program.trains else "evaluation"
     try:
-        conversion = convert_project(entry, program, Options())
-    except SourceError as error:
-        return ScanRow(str(entry), "unknown", 0, "", str(error), 1)
+        if not program.wraps:
+            asked = len(program.look_alikes)
+            return ScanRow(str(entry), role, 0, "", f"{asked} to decide" if asked else "nothing to do", asked)
+        sharing, diagnostics = diagnose(program, Options())
     except Exception as error:
         return ScanRow(str(entry), "unknown", 0, "", internal_error(error), 1)
-    questions = len(conversion.questions)
-    result = f"{questions} to decide" if questions else "converts" if conversion.changes else "nothing to do"
-    role = "training" if program.trains else "evaluation"
-    return ScanRow(str(entry), role, len(program.wraps), conversion.way, result, questions)
+    questions = sum(1 for d in diagnostics if d.level == "question")
+    result = f"{questions} to decide" if questions else "converts"
+    return ScanRow(str(entry), role, len(program.wraps), sharing.way, result, questions)

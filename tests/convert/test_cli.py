@@ -226,7 +226,7 @@ def test_standard_input(cli):
         ["convert"],
         ["convert", "train.py", "--to", "horovod"],
         ["convert", "train.py", "--nonsense"],
-        ["convert", "train.py", "--to", "accelerate"],
+        ["convert", "train.py", "--keep-prefix"],
         ["convert", "train.py", "--write", "--output", "out"],
         ["convert", "train.py", "--write", "--check"],
         ["convert", "-", "train.py"],
