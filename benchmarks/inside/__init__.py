@@ -1,0 +1,1 @@
+"""What runs inside a measured program's process.  Loaded under a private name, so that the program's own modules keep theirs."""

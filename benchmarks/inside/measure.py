@@ -1,0 +1,382 @@
+"""Hooks that time an unmodified training program from inside its process.
+
+In: the launcher's settings.  Out: one JSON file per rank, written once, at the end of the last window (or of the program).  A step
+ends where the first optimizer to step has stepped; windows are consecutive steps between two synchronisations; nothing else is
+synchronised.  Stands alone: imports torch and the standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils.data import dataloader
+
+PARENT_SECONDS = 2.0
+MEET_SECONDS = 30.0
+ROWS_DEPTH = 4
+
+
+class Meter:
+    """The state of one process: what has been counted since the last step, and what was recorded of each."""
+
+    def __init__(self, settings: dict[str, Any]):
+        self.settings = settings
+        self.folder = Path(settings["folder"])
+        self.rank = int(os.environ.get("RANK", "0"))
+        self.world = int(os.environ.get("WORLD_SIZE", "1"))
+        self.pid = os.getpid()
+        self.cuda = settings["device"] == "cuda" and torch.cuda.is_available()
+        self.warmup, self.steps, self.windows = settings["warmup"], settings["steps"], settings["windows"]
+        self.profile_steps = settings["profile_steps"]
+        self.clock: Callable[[], float] = time.perf_counter
+        self.count = 0
+        self.primary: int | None = None
+        # -- since the last step
+        self.samples = 0.0
+        self.wait = 0.0
+        self.boundary = False
+        # -- per step of the windows
+        self.marks: list[Any] = []  # CUDA events, or times
+        self.rows: list[tuple[float, float, bool]] = []  # samples, wait, boundary
+        self.edges: list[float] = []  # synchronised times: opening, then the end of each window
+        self.cpu: list[float] = []
+        self.hook_seconds = 0.0
+        self.drain_seconds = 0.0
+        self.first_step: float | None = None
+        self.counted = False  # a loader was seen
+        self.workers: int | None = None
+        self.autocast: str | None = None
+        self.work: dict[str, Any] = {}
+        self.memory: list[dict[str, Any]] = []
+        self.profiler: Any = None
+        self.profile_left = 0
+        self.trace: str | None = None
+        self.profile_error: str | None = None
+        self.written = False
+
+    # ---------------------------------------------------------------- hooks
+    def delivered(self, iterator: Any, batch: Any, waited: float) -> None:
+        if torch.is_grad_enabled():
+            self.wait += waited
+            self.samples += rows_of(batch)
+            self.counted = True
+            self.workers = getattr(iterator, "_num_workers", None)
+        else:
+            self.boundary = True  # evaluation
+
+    def after_step(self, optimizer: torch.optim.Optimizer) -> None:
+        if self.primary is None:
+            self.primary = id(optimizer)
+        if id(optimizer) != self.primary or os.getpid() != self.pid or self.written:
+            return
+        begun = self.clock()
+        self.count += 1
+        if self.first_step is None:
+            self.first_step = time.time() - self.settings["started"]
+        number = self.count - self.warmup
+        if number >= 0 and len(self.edges) <= self.windows:
+            self.mark(number, optimizer)
+        elif self.profiler is not None:
+            self.step_profile()
+        self.samples, self.wait, self.boundary = 0.0, 0.0, False
+        self.hook_seconds += self.clock() - begun
+
+    def mark(self, number: int, optimizer: torch.optim.Optimizer) -> None:
+        """Step `number` of the windows is over; 0 opens the first one."""
+        if self.cuda:
+            event = torch.cuda.Event(enable_timing=True)
+            event.record()
+            self.marks.append(event)
+        else:
+            self.marks.append(self.clock())
+        if number:
+            self.rows.append((self.samples, self.wait, self.boundary))
+        if number % self.steps == 0:
+            self.synchronise()
+            self.edges.append(self.clock())
+            self.cpu.append(time.process_time())
+            if number == 0:
+                self.open(optimizer)
+            elif len(self.edges) > self.windows:
+                self.close()
+
+    def synchronise(self) -> None:
+        if self.cuda:
+            begun = self.clock()
+            for device in self.devices():
+                torch.cuda.synchronize(device)
+            self.drain_seconds += self.clock() - begun
+
+    def devices(self) -> list[int]:
+        """A rank's own device; every visible one under DataParallel."""
+        return [torch.cuda.current_device()] if "RANK" in os.environ else list(range(torch.cuda.device_count()))
+
+    def open(self, optimizer: torch.optim.Optimizer) -> None:
+        self.hook_seconds = self.drain_seconds = 0.0
+        self.work = describe_work(optimizer, self.cuda)
+        if self.cuda:
+            for device in self.devices():
+                torch.cuda.reset_peak_memory_stats(device)
+
+    def close(self) -> None:
+        """The last window is over: read what has to be read, then profile or leave."""
+        self.work["hook_seconds"] = max(0.0, self.hook_seconds - self.drain_seconds)
+        self.memory = read_memory(self.devices() if self.cuda else [], self.rank)
+        if self.profile_steps:
+            self.start_profile()
+        if self.profiler is None:
+            self.leave()
+
+    # ---------------------------------------------------------------- profile
+    def start_profile(self) -> None:
+        activities = [torch.profiler.ProfilerActivity.CPU]
+        if self.cuda:
+            activities.append(torch.profiler.ProfilerActivity.CUDA)
+        try:
+            self.profiler = torch.profiler.profile(
+                activities=activities,
+                schedule=torch.profiler.schedule(wait=1, warmup=1, active=self.profile_steps),
+                on_trace_ready=self.keep_trace,
+            )
+            self.profiler.start()
+            self.profile_left = self.profile_steps + 2
+        except Exception as error:  # the program profiles itself already
+            self.profiler = None
+            self.profile_error = f"{type(error).__name__}: {error}"[:300]
+
+    def keep_trace(self, profiler: Any) -> None:
+        path = self.folder / f"{self.settings['variant']}.rank{self.rank}.pt.trace.json"
+        profiler.export_chrome_trace(str(path))
+        self.trace = str(path)
+
+    def step_profile(self) -> None:
+        try:
+            self.synchronise()
+            self.profiler.step()
+        except Exception as error:
+            self.profile_error = f"{type(error).__name__}: {error}"[:300]
+            self.profile_left = 0
+        self.profile_left -= 1
+        if self.profile_left <= 0:
+            self.leave()
+
+    # ---------------------------------------------------------------- the end
+    def write(self, finished: bool) -> None:
+        if self.written or os.getpid() != self.pid:
+            return
+        self.written = True
+        if self.cuda and len(self.marks) > 1:
+            torch.cuda.synchronize()
+            steps = [a.elapsed_time(b) for a, b in zip(self.marks, self.marks[1:], strict=False)]
+        else:
+            steps = [(b - a) * 1000 for a, b in zip(self.marks, self.marks[1:], strict=False)]
+        whole = max(0, len(self.edges) - 1)
+        kept = whole * self.steps
+        spent = self.edges[-1] - self.edges[0] if whole else 0.0
+        document = {
+            "rank": self.rank,
+            "world": self.world,
+            "finished": finished,
+            "count": self.count,
+            "first_step": self.first_step,
+            "windows": [b - a for a, b in zip(self.edges, self.edges[1:], strict=False)],
+            "step_ms": steps[:kept],
+            "samples": [row[0] for row in self.rows[:kept]] if self.counted else None,
+            "wait": [row[1] for row in self.rows[:kept]],
+            "boundary": [row[2] for row in self.rows[:kept]],
+            "cpu_share": (self.cpu[whole] - self.cpu[0]) / spent if spent else None,
+            "hook_share": self.work.get("hook_seconds", self.hook_seconds) / spent if spent else None,
+            "workers": self.workers,
+            "autocast": self.autocast,
+            "work": self.work,
+            "memory": self.memory or read_memory([], self.rank),
+            "trace": self.trace,
+            "profile_error": self.profile_error,
+        }
+        path = self.folder / f"rank.{self.rank}.json"
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(document))
+        os.replace(part, path)
+
+    def leave(self) -> None:
+        """End the program here.  A rank that left while others still exchange data would break their connections."""
+        self.write(True)
+        limit = time.monotonic() + MEET_SECONDS
+        while time.monotonic() < limit and not all(
+            (self.folder / f"rank.{r}.json").exists() for r in range(self.world)
+        ):
+            time.sleep(0.02)
+        end_children()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        os._exit(0)
+
+    def end(self, code: int) -> None:
+        """The program ended by itself."""
+        if self.profiler is not None and self.trace is None:
+            with contextlib.suppress(Exception):
+                self.profiler.stop()
+        self.write(code == 0 and len(self.edges) > self.windows)
+
+
+# -------------------------------------------------------------------- installing
+def install(settings: dict[str, Any]) -> Meter:
+    """Set the hooks of this process."""
+    meter = Meter(settings)
+    register_optimizer_step_post_hook(lambda optimizer, *_: meter.after_step(optimizer))
+    base: Any = dataloader._BaseDataLoaderIter
+    take, clock = base.__next__, time.perf_counter
+
+    def take_next(iterator: Any) -> Any:
+        begun = clock()
+        batch = take(iterator)
+        got = clock()
+        meter.delivered(iterator, batch, got - begun)
+        meter.hook_seconds += clock() - got
+        return batch
+
+    base.__next__ = take_next
+    loader: Any = dataloader.DataLoader
+    iterate, construct = loader.__iter__, loader.__init__
+
+    def new_iterator(self: Any) -> Any:
+        meter.boundary = True
+        return iterate(self)
+
+    def with_workers(self: Any, *args: Any, **options: Any) -> None:
+        share = -(-settings["workers"] // meter.world)
+        if len(args) > 5:
+            args = (*args[:5], share, *args[6:])
+        else:
+            options["num_workers"] = share
+        if share == 0:
+            for name in ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context"):
+                options.pop(name, None)
+        construct(self, *args, **options)
+
+    loader.__iter__ = new_iterator
+    if settings.get("workers") is not None:
+        loader.__init__ = with_workers
+    _watch_autocast(meter)
+    threading.Thread(target=_follow_parent, args=(settings["launcher"],), daemon=True).start()
+    return meter
+
+
+def _watch_autocast(meter: Meter) -> None:
+    autocast: Any = torch.amp.autocast_mode.autocast
+    enter = autocast.__enter__
+
+    def entered(self: Any) -> Any:
+        if meter.autocast is None and getattr(self, "_enabled", False):
+            meter.autocast = str(self.fast_dtype).removeprefix("torch.")
+        return enter(self)
+
+    autocast.__enter__ = entered
+
+
+def _follow_parent(pid: int) -> None:
+    """Nobody reads the result of a process whose launcher is gone."""
+    while True:
+        time.sleep(PARENT_SECONDS)
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            end_children()
+            os._exit(1)
+        except OSError:
+            return
+
+
+def end_children() -> None:
+    """Loader workers and whatever else the program started through multiprocessing."""
+    import multiprocessing
+
+    for child in multiprocessing.active_children():
+        with contextlib.suppress(Exception):
+            os.kill(child.pid or 0, signal.SIGKILL) if child.pid else None
+
+
+# -------------------------------------------------------------------- looking
+def rows_of(batch: Any, depth: int = 0) -> int:
+    """Samples of a batch: the first dimension of its first tensor; 0 where there is none."""
+    if isinstance(batch, torch.Tensor):
+        return int(batch.shape[0]) if batch.dim() else 0
+    if depth >= ROWS_DEPTH:
+        return 0
+    if hasattr(batch, "values") and callable(batch.values):
+        parts: Any = list(batch.values())
+    elif isinstance(batch, (list, tuple)):
+        parts = batch
+    else:
+        return 0
+    for part in parts:
+        found = rows_of(part, depth + 1)
+        if found:
+            return found
+    return 0
+
+
+def describe_work(optimizer: torch.optim.Optimizer, cuda: bool) -> dict[str, Any]:
+    """What decides how much a step costs, as far as the process shows it."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"] if isinstance(p, torch.Tensor)]
+    kernels = [p for p in parameters if p.dim() == 4 and p.shape[1] > 1 and p.shape[2] > 1]
+    last = [p.is_contiguous(memory_format=torch.channels_last) for p in kernels]
+    tf32 = None
+    if cuda:
+        with contextlib.suppress(Exception):
+            tf32 = bool(torch.backends.cuda.matmul.allow_tf32)
+    return {
+        "optimizer": type(optimizer).__name__,
+        "dtype": str(parameters[0].dtype).removeprefix("torch.") if parameters else None,
+        "channels_last": bool(last) and all(last) if kernels else None,
+        "tf32": tf32,
+        "parameters": sum(p.numel() for p in parameters),
+        "threads": torch.get_num_threads(),
+        "device": str(parameters[0].device) if parameters else None,
+    }
+
+
+def read_memory(devices: list[int], rank: int) -> list[dict[str, Any]]:
+    """Peaks of each CUDA device since the windows opened; of the process where there are none."""
+    found = []
+    for device in devices:
+        properties = torch.cuda.get_device_properties(device)
+        found.append(
+            {
+                "device": f"cuda:{device}",
+                "uuid": str(getattr(properties, "uuid", "")),
+                "allocated": torch.cuda.max_memory_allocated(device),
+                "reserved": torch.cuda.max_memory_reserved(device),
+                "used": None,
+                "total": properties.total_memory,
+            }
+        )
+    if not devices:
+        with contextlib.suppress(ImportError):
+            import resource
+
+            unit = 1 if sys.platform == "darwin" else 1024
+            used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+            found.append(
+                {
+                    "device": f"process {rank}",
+                    "uuid": "",
+                    "allocated": None,
+                    "reserved": None,
+                    "used": used,
+                    "total": None,
+                }
+            )
+    return found
