@@ -131,6 +131,7 @@ def _replicate(module, split):
         copies.setdefault(id(tensor), tensor.clone() if dist.get_rank() else tensor)
     replicas = {original: original._replicate_for_data_parallel() for original in module.modules()}
     for original, replica in replicas.items():
+        replica._former_parameters = replica._parameters  # the name under which torch keeps them in a replica
         for name, child in original._modules.items():
             setattr(replica, name, replicas.get(child))
         for name, tensor in chain(original._parameters.items(), original._buffers.items()):
