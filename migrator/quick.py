@@ -28,7 +28,9 @@ def parse_plainly(function: Callable[..., None], words: Sequence[str]) -> dict[s
         if type(info).__name__ == "ArgumentInfo":
             positional.append((name, kind))
         elif info.min is None and info.max is None and info.callback is None:  # typer checks the others
-            for spelled in info.param_decls or (f"--{name.replace('_', '-')}",):
+            told = [one for one in (info.default, *(info.param_decls or ())) if isinstance(one, str)]
+            spellings = [one for one in told if one.startswith("-")]  # typer keeps the first one as the default
+            for spelled in spellings or [f"--{name.replace('_', '-')}"]:
                 options[spelled] = (name, _plain(kind))
     rest = _take_options(list(words), options, values)
     if rest is None or len(positional) != 1:

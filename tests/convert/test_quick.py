@@ -1,0 +1,63 @@
+"""Plain command lines are read as typer reads them; everything else is left to typer."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from migrator import cli
+from migrator.quick import parse_plainly
+
+LINES = [
+    ["train.py"],
+    ["a.py", "b.py", "--to", "ddp"],
+    ["--write", "a.py", "--allow-dirty"],
+    ["a.py", "--output", "out", "--format=json"],
+    ["a.py", "--select", "MG1", "--select=MG2", "--ignore", "MG501,MG502"],
+    ["--check", "--", "-odd.py"],
+    ["-"],
+    ["a.py", "--sampling", "call", "--unsafe"],
+]
+ODD = [
+    ["--help"],
+    [],
+    ["a.py", "--nonsense"],
+    ["a.py", "--to"],
+    ["a.py", "--to", "horovod"],
+    ["a.py", "--write=yes"],
+    ["a.py", "-x"],
+]
+
+
+def by_typer(words: list[str]) -> dict:
+    """What typer would call the command with."""
+    given: dict = {}
+    app = typer.Typer()
+
+    def spy(**values):
+        given.update(values)
+
+    spy.__signature__ = inspect.signature(cli.convert, eval_str=True)
+    spy.__annotations__ = {n: p.annotation for n, p in spy.__signature__.parameters.items()}
+    app.command()(spy)
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    return given
+
+
+@pytest.mark.parametrize("words", LINES, ids=" ".join)
+def test_plain_lines_are_read_as_typer_reads_them(words):
+    assert parse_plainly(cli.convert, words) == by_typer(words)
+
+
+@pytest.mark.parametrize("words", ODD, ids=" ".join)
+def test_everything_else_is_left_to_typer(words):
+    assert parse_plainly(cli.convert, words) is None
+
+
+def test_one_path_and_its_default():
+    assert parse_plainly(cli.scan, [])["path"] == Path()
+    assert parse_plainly(cli.scan, ["src", "--format", "json"]) == {"path": Path("src"), "output_format": "json"}
+    assert parse_plainly(cli.scan, ["a", "b"]) is None
