@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from textwrap import indent
 
 from codemods.base import Context, Diagnostic, Rule
+from codemods.group_timeout import joining
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
 from migrator.facts.syntax import Span
 
@@ -25,7 +26,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
         return
     dist, imports = context.dist(entry.first)
-    start = "setup_distributed()\n"
+    start, more = joining(context, entry.first)
     helpers = [context.helper(entry.first, "setup_distributed")]
     if context.sharing.way == "call" or not context.program.seeds_itself:
         start += "share_random_numbers()\n"
@@ -36,6 +37,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         entry.first,
         "each process joins the group that torchrun describes, bound to its own GPU",
         *imports,
+        *more,
         *helpers,
         InsertBefore(entry.first, start),
     )

@@ -8,6 +8,7 @@ In the accelerate form `prepare` (MG305) gives each process its part of every ba
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
+from codemods.larger_batch import grows
 from migrator.edits import DropArgument, Edit, InsertBefore, Replace, SetArgument
 from migrator.facts.training import Loader
 
@@ -65,7 +66,7 @@ def _edits(context: Context, loader: Loader) -> Iterator[Edit]:
     else:
         yield SetArgument(loader.at, "shuffle", "False", 2)
         yield SetArgument(loader.at, "sampler", name, 3)
-    if loader.batch is not None:
+    if loader.batch is not None and not grows(context):
         yield context.helper(loader.at, "local_batch")
         yield SetArgument(loader.at, "batch_size", "local_batch($0)", 1, holes=(loader.batch,))
     if loader.workers is not None and loader.workers_text != "0":

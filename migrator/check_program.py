@@ -11,12 +11,13 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from codemods.base import Diagnostic, Options
-from migrator.convert import Conversion, convert_program
+from migrator.convert import Conversion, convert_program, modernise, refused_today
+from migrator.policies import faithful
 from migrator.report import question_rows
 from migrator.source import SourceError
 from migrator.verify import VerifyRequest, to_json, to_text, verify
@@ -59,6 +60,7 @@ class Wanted:
     prelude: Path | None
     as_faithful: bool
     target: Literal["ddp", "accelerate"] = "ddp"
+    options: Options = field(default_factory=Options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,11 @@ class Checked:
 
 def check_program(wanted: Wanted, progress: Progress | None) -> Checked:
     """Convert where needed, and check.  Raises `CheckError`."""
-    with _converted(wanted) as (after, conversion):
+    with _converted(wanted) as (after, conversion), _today(wanted) as today:
         request = VerifyRequest(
-            before=wanted.before,
+            before=today.before,
+            cwd=today.cwd,
+            root=today.root,
             after=after,
             arguments=wanted.arguments,
             module=wanted.module,
@@ -86,6 +90,7 @@ def check_program(wanted: Wanted, progress: Progress | None) -> Checked:
             timeout=wanted.timeout,
             keep=wanted.keep,
             prelude=_text(wanted.prelude),
+            policies=conversion.policies if conversion is not None else (),
             places=_places(conversion.diagnostics) if conversion is not None else {},
             progress=progress,
         )
@@ -100,8 +105,52 @@ def check_program(wanted: Wanted, progress: Progress | None) -> Checked:
     ]
     code = max(verdict.exit_code, 3 if questions else 0)
     document["exit_code"] = code
+    document["modernised"] = list(today.places)
     asked = "" if conversion is None else question_rows(conversion)
-    return Checked(to_text(verdict), json.dumps(document, indent=2, ensure_ascii=False) + "\n", asked, code)
+    return Checked(
+        today.told + to_text(verdict), json.dumps(document, indent=2, ensure_ascii=False) + "\n", asked, code
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Today:
+    """The original as today's torch can run it: itself, or a copy with what was respelled at `places`."""
+
+    before: Path
+    cwd: Path | None = None
+    root: Path | None = None
+    places: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> str:
+        if not self.places:
+            return ""
+        return f"today's torch refuses the original; it was run with only this respelled: {', '.join(self.places)}\n"
+
+
+@contextmanager
+def _today(wanted: Wanted) -> Iterator[_Today]:
+    """Respell what today's torch refuses in the original, in a copy of its folder; a program of today is left alone."""
+    entry = wanted.before if wanted.module is None else _module_file(wanted.before, wanted.module)
+    try:
+        modern = modernise(entry)
+    except SourceError as error:
+        raise CheckError(str(error)) from error
+    if not refused_today(modern):
+        yield _Today(wanted.before)
+        return
+    root, here = _root(wanted), Path.cwd().resolve()
+    folder = Path(tempfile.mkdtemp(prefix="mgmigrate-today-")).resolve()
+    try:
+        copy = folder / root.name
+        copy_project(root, copy)
+        for change in modern.changes:
+            _put(copy, Path(change.path).resolve().relative_to(root), encoded(change))
+        places = dict.fromkeys(f"{d.rule} {d.at.path}:{d.at.line}" for d in modern.diagnostics)
+        cwd = copy / here.relative_to(root) if here.is_relative_to(root) else copy
+        yield _Today(copy / wanted.before.resolve().relative_to(root), cwd, copy, tuple(places))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -111,7 +160,8 @@ def _converted(wanted: Wanted) -> Iterator[tuple[Path, Conversion | None]]:
         yield wanted.after, None
         return
     entry = wanted.before if wanted.module is None else _module_file(wanted.before, wanted.module)
-    options = Options(target=wanted.target)
+    options = faithful(wanted.options) if wanted.as_faithful else wanted.options
+    options = replace(options, target=wanted.target)
     try:
         conversion = convert_program(entry, options)
         check_result(conversion, options)

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 from typer.core import TyperCommand
 
+from migrator.bench_cli import register as register_bench
+from migrator.policies import with_policies
+
 if TYPE_CHECKING:
     from codemods.base import Options
     from migrator.convert import Conversion
@@ -111,11 +114,13 @@ def _convert_all(
 
 
 @app.command()
+@with_policies
 def convert(
     paths: Annotated[
         list[Path], typer.Argument(help="Entry files, a folder, or - for standard input.", allow_dash=True)
     ],
-    to: Annotated[Target, typer.Option("--to", help="Form of the converted program.")] = "ddp",
+    policies: dict[str, Any],
+    to: Annotated[Target | None, typer.Option("--to", help="Form of the converted program (default: ddp).")] = None,
     write: Annotated[bool, typer.Option("--write", help="Change the files in place (all or none).")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", help="Write the changed files under this folder instead.")
@@ -132,20 +137,27 @@ def convert(
         list[str] | None, typer.Option("--ignore", help="Not these rules (id or prefix).", autocompletion=_rule_ids)
     ] = None,
     unsafe: Annotated[
-        bool, typer.Option("--unsafe", help="Also take fixes that change a hyper-parameter or a metric.")
-    ] = False,
+        bool | None, typer.Option("--unsafe", help="Also take fixes that change a hyper-parameter or a metric.")
+    ] = None,
     allow_dirty: Annotated[
         bool, typer.Option("--allow-dirty", help="Write although git has uncommitted changes there.")
     ] = False,
     sampling: Annotated[
-        Literal["auto", "distributed", "batch", "call"], typer.Option(help="How processes share a batch.")
-    ] = "auto",
+        Literal["auto", "distributed", "batch", "call"] | None,
+        typer.Option(help="How processes share a batch (default: auto).", show_default=False),
+    ] = None,
+    keep_prefix: Annotated[
+        bool | None,
+        typer.Option("--keep-prefix", help='With --to accelerate: checkpoints keep the "module." in their keys.'),
+    ] = None,
+    launch_config: Annotated[
+        Path | None, typer.Option("--launch-config", help="Write a configuration for `accelerate launch` to this file.")
+    ] = None,
 ) -> None:
-    """Convert programs, show the diff on stdout and what a person must know on stderr.  Runs none of the user's code."""
-    from codemods.base import Options
+    """Convert programs, show the diff on stdout and what a person must know on stderr.  Runs none of the user's code.
 
-    if to == "accelerate":
-        _fail("--to accelerate is not built yet; --to ddp is", 2)
+    Settings stand in the table tool.mgmigrate of the nearest pyproject.toml, by the names of the flags; flags win.
+    """
     dash = "-" in map(str, paths)
     if dash and (len(paths) > 1 or write or output is not None):
         _fail("- (standard input) stands alone, and is only shown: give a file for --write and --output", 2)
@@ -153,9 +165,11 @@ def convert(
         _fail("--check changes nothing: leave out --write and --output", 2)
     if write and output is not None:
         _fail("--write changes the files in place, --output leaves them alone: give one of them", 2)
-    options = Options(
-        target=to, sampling=sampling, unsafe=unsafe, select=_known_rules(select), ignore=_known_rules(ignore)
-    )
+    given: dict[str, Any] = {"target": to, "sampling": sampling, "keep_prefix": keep_prefix, "unsafe": unsafe}
+    given |= {"select": _known_rules(select), "ignore": _known_rules(ignore)}
+    options = _options({**policies, **given}, Path() if dash else paths[0])
+    if options.target != "accelerate" and (options.keep_prefix or launch_config is not None):
+        _fail("--keep-prefix and --launch-config are for --to accelerate", 2)
     entries = [(Path("stdin.py"), Path())] if dash else _entries(paths)
     conversions, bases, errors = _convert_all(entries, options, dash)
     in_tree = not dash and any(path.is_dir() for path in paths)
@@ -164,9 +178,32 @@ def convert(
         if errors and not in_tree:
             _fail("nothing was written")
         _write(conversions, bases, options, output, allow_dirty)
+    if launch_config is not None:
+        _write_launch_config(launch_config, options)
     codes = [c.exit_code for c in conversions] + [3 if in_tree else 4 for _ in errors]
     codes += [1 for c in conversions if check and c.changes]
     raise typer.Exit(max(codes, default=0))
+
+
+def _write_launch_config(path: Path, options: Options) -> None:
+    from migrator.launch import launch_config
+
+    try:
+        path.write_text(launch_config(options), encoding="utf-8")
+    except OSError as error:
+        _fail(f"{path}: cannot be written: {error.strerror}")
+
+
+def _options(flags: dict[str, Any], near: Path) -> Options:
+    """The options that the flags and the nearest pyproject.toml give."""
+    from migrator.policies import PolicyError, choose
+
+    try:
+        options = choose(flags, near)
+    except PolicyError as error:
+        _fail(str(error), 2)
+    _known_rules([*options.select, *options.ignore])
+    return options
 
 
 def _known_rules(values: list[str] | None) -> tuple[str, ...]:
@@ -272,8 +309,12 @@ def explain(rule_id: Annotated[str, typer.Argument(metavar="ID", autocompletion=
     for rule in load_rules():
         if rule.id == rule_id.upper():
             put(f"{rule.id} {rule.name} ({rule.applicability})\n\n{rule.document.strip()}\n")
+            if rule.why:
+                put(f"\nWhy it is not safe: {rule.why}\n")
             if rule.hazards:
                 put("\nHazards: " + ", ".join(rule.hazards) + "\n")
+            if rule.sources:
+                put("\nSources:\n" + "".join(f"  {source}\n" for source in rule.sources))
             return
     _fail(f"there is no rule {rule_id}; `mgmigrate rules` lists them", 2)
 
@@ -291,6 +332,7 @@ class _WithScriptArguments(TyperCommand):
 
 
 @app.command(cls=_WithScriptArguments)
+@with_policies
 def verify(
     ctx: typer.Context,
     before: Annotated[Path, typer.Argument(help="The original program, or its folder with --module.")],
@@ -298,7 +340,11 @@ def verify(
         Path | None,
         typer.Argument(help="The converted program, or a folder with a converted copy; converted now when left out."),
     ] = None,
-    to: Annotated[Target, typer.Option("--to", help="Form to convert to when AFTER is left out.")] = "ddp",
+    *,
+    policies: dict[str, Any],
+    to: Annotated[
+        Target | None, typer.Option("--to", help="Form to convert to when AFTER is left out (default: ddp).")
+    ] = None,
     devices: Annotated[int, typer.Option(min=1, help="Simulated GPUs, and processes of the converted program.")] = 4,
     steps: Annotated[
         int | None, typer.Option(min=1, help="Optimizer steps to compare; default: into the second epoch.")
@@ -325,13 +371,12 @@ def verify(
     from migrator.check_program import CheckError, Wanted, check_program
     from migrator.console import put, step_progress, tell
 
-    if to == "accelerate":
-        _fail("--to accelerate is not built yet; --to ddp is", 2)
     for path in (before, after, prelude):
         if path is not None and not path.exists():
             _fail(f"{path}: no such file or folder")
     if before.is_dir() and module is None:
         _fail(f"{before}: is a folder; give the program's file, or --module", 2)
+    options = _options({**policies, "target": to}, before)
     wanted = Wanted(
         before=before,
         after=after,
@@ -345,6 +390,8 @@ def verify(
         module=module,
         prelude=prelude,
         as_faithful=as_faithful,
+        options=options,
+        target=options.target,
     )
     sides = [("before", "original"), ("after", f"converted, {devices} processes")]
     try:
@@ -356,3 +403,7 @@ def verify(
     if checked.questions and output_format == "text":
         tell(checked.questions)
     raise typer.Exit(checked.exit_code)
+
+
+# -------------------------------------------------------------------- doctor, advise, bench, launch
+register_bench(app, _WithScriptArguments)

@@ -98,6 +98,7 @@ class Obstacles(Protocol):
     """Where a flow reports what it does not understand."""
 
     program: Program
+    local_loss: bool  # the user vouches that each share's loss is a mean over its samples
 
     def obstacle(self, module: Module, node: ast.AST, note: str) -> None: ...
 
@@ -538,6 +539,12 @@ class Flow:
             self.model_names |= {n for n in [dotted(func)] if n}
             if any(k not in (None, "rows") for k in kinds):
                 self.stop(node, "what the model is given is more than this batch's samples")
+            if not self.evaluation:
+                for given, kind in zip(arguments, kinds, strict=True):
+                    if kind is None and not self._is_setting(given):
+                        self.stop(
+                            given, "the model is given more than the batch, which DataParallel shared out as well"
+                        )
             if not any(kinds):
                 self.stop(node, "the model is not given the batch")
             return "rows"
@@ -551,7 +558,7 @@ class Flow:
             return "rows"
         verdict = losses.judge(self.program, self.module, node)
         if any(kinds) and verdict is not None:
-            if verdict.plain and all(k in (None, "rows") for k in kinds):
+            if (verdict.plain or self.reader.local_loss) and all(k in (None, "rows") for k in kinds):
                 return "loss"
             if not self.evaluation:
                 self.stop(node, verdict.reason or "the loss compares more than samples with their targets")
@@ -587,6 +594,26 @@ class Flow:
         if isinstance(func, ast.Attribute) and func.attr == "scale" and kinds == ["loss"]:
             return "loss"
         return "figure"
+
+    def _is_setting(self, node: ast.expr) -> bool:
+        """True for numbers, words and the like: what DataParallel gave to every replica as it was."""
+        if isinstance(node, ast.Constant | ast.Compare | ast.JoinedStr):
+            return True
+        if isinstance(node, ast.BinOp):
+            return self._is_setting(node.left) and self._is_setting(node.right)
+        if isinstance(node, ast.UnaryOp):
+            return self._is_setting(node.operand)
+        if isinstance(node, ast.Call):
+            return dotted(node.func) in ("len", "int", "float", "str", "bool", "min", "max", "range")
+        name = dotted(node) or ""
+        if re.match(r"(self\.)?(args?|opts?|cfg|config|conf|hparams|params|flags|settings)\b", name, re.IGNORECASE):
+            return True
+        found = self.module.lookup(name, self.module.scope_of.get(node, self.module.scope)) if name else None
+        if found is not None and all(b.kind in ("item", "augment") for b in found[1]):
+            counters = [dotted(b.value.func) for b in found[1] if isinstance(b.value, ast.Call)]
+            return all(c in ("range", "enumerate", "trange") for c in counters) and bool(counters)
+        values = self.program.resolver.values(self.module, node)
+        return bool(values) and all(v.kind in ("constant", "function", "class") for v in values)
 
     def _mixes_rows(self, node: ast.Call) -> bool:
         """`view(-1, …)` of a tensor keeps samples together; another leading size may not."""
