@@ -11,6 +11,7 @@ from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import DropArgument, Remove, Replace
 
 _TENSORS = re.compile(r"\.device\s*\)$")  # where a tensor is, is this process's own GPU
+_OTHER = re.compile(r"\.cuda\(\s*(device\s*=\s*)?[1-9]\d*\s*[,)]")  # a GPU that is not the first
 _REASON = "without an index this means the process's own GPU"
 
 
@@ -27,6 +28,11 @@ def check(context: Context) -> Iterator[Diagnostic]:
                     literal.at,
                     f"{literal.text} names one GPU for all processes: is a part of the model meant to live there?",
                 )
+        elif literal.kind == "cuda_call" and _OTHER.search(literal.text):
+            yield RULE.question(
+                literal.at,
+                f"{literal.text} names one GPU for all processes: is a part of the model meant to live there?",
+            )
         elif literal.kind == "cuda_call":
             yield RULE.converted(literal.at, _REASON, DropArgument(literal.at, "device", 0))
         elif literal.kind == "device_call" and not context.program.text(literal.at).startswith("torch.device(type"):

@@ -1,0 +1,303 @@
+"""What a model's forward pass does that DistributedDataParallel does otherwise than DataParallel.
+
+In: a `Program`.  Out: places with what speaks against it: parts that no forward pass uses (zeros of gradients under DataParallel,
+none here), branches by samples or by chance (other parts take part on another process), and state that the pass leaves on
+the module (which DataParallel's replicas forget).  Only classes of the program itself are read.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from migrator.facts.program import Program
+from migrator.facts.syntax import Module, Span, argument, dotted, names_in
+
+Against = tuple[Module, ast.AST, str]
+
+_WITHOUT_PARAMETERS = (
+    *(
+        "ReLU",
+        "LeakyReLU",
+        "ELU",
+        "GELU",
+        "SiLU",
+        "Dropout",
+        "MaxPool",
+        "AvgPool",
+        "Adaptive",
+        "Sigmoid",
+        "Tanh",
+        "Softmax",
+    ),
+    *("LogSoftmax", "Flatten", "Unflatten", "Identity", "Upsample", "Pad", "ZeroPad", "Reflection", "Unfold", "Fold"),
+    *("PixelShuffle", "Softplus", "Hard", "CosineSimilarity", "PairwiseDistance", "Threshold", "ReLU6"),
+)
+_ASIDE = frozenset(
+    [
+        "parameters",
+        "named_parameters",
+        "weight",
+        "bias",
+        "data",
+        "apply",
+        "state_dict",
+        "load_state_dict",
+        "requires_grad_",
+    ]
+)
+_MEASURES = frozenset(
+    ["shape", "size", "dim", "ndim", "dtype", "device", "is_cuda", "requires_grad", "training", "numel"]
+)
+_RANDOM = ("torch.rand", "torch.bernoulli", "numpy.random.", "random.")
+_ALL_PARTS = frozenset(["children", "named_children", "modules", "named_modules", "_modules", "__dict__"])
+
+
+def against_ddp(program: Program) -> Iterator[Against]:
+    """Everything in the wrapped models' own classes that speaks against DistributedDataParallel."""
+    yield from _partial_outputs(program)
+    for module, node in model_classes(program):
+        if any(base.rpartition(".")[2].endswith("Module") for base in program.resolver.external_bases(module, node)):
+            yield from _unused(program, module, node)
+            for owner, function in _forward_methods(program, module, node):
+                yield from _branches(program, owner, function)
+                yield from _state(program, owner, function)
+
+
+def model_classes(program: Program) -> list[tuple[Module, ast.ClassDef]]:
+    """The program's classes that the wrapped models are made of; all of them where a model could not be found."""
+    queue: list[tuple[Module, ast.AST]] = []
+    for wrap in program.wraps:
+        module = program.module_at(wrap.at)
+        inner = next((n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == wrap.inner), None)
+        for value in program.resolver.values(module, inner):
+            if value.node is None or value.module is None or value.kind == "unknown":
+                queue += [(m, n) for m in program.modules for n in m.nodes if isinstance(n, ast.ClassDef)]
+            else:
+                queue.append((value.module, value.node))
+    found: dict[ast.AST, tuple[Module, ast.ClassDef]] = {}
+    seen: set[ast.AST] = set()
+    while queue:
+        module, node = queue.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, ast.ClassDef):
+            found[node] = (module, node)
+            queue += program.resolver.bases(module, node)
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name | ast.Attribute):
+                definition = program.resolver.definition(module.qualified(part), module)
+                if definition is not None and isinstance(definition[1], ast.ClassDef | ast.FunctionDef):
+                    queue.append(definition)
+    return list(found.values())
+
+
+def _forward_methods(program: Program, module: Module, node: ast.ClassDef) -> Iterator[tuple[Module, ast.FunctionDef]]:
+    """`forward` as the class itself defines it, and its own methods that the pass goes through."""
+    wanted, seen = ["forward"], set()
+    while wanted:
+        name = wanted.pop()
+        method = next((s for s in node.body if isinstance(s, ast.FunctionDef) and s.name == name), None)
+        if method is None or name in seen:
+            continue
+        seen.add(name)
+        yield module, method
+        wanted += [
+            n.func.attr
+            for n in ast.walk(method)
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and _is_own(n.func.value, method)
+        ]
+
+
+def _is_own(node: ast.AST, method: ast.FunctionDef) -> bool:
+    """True for the method's `self`."""
+    return isinstance(node, ast.Name) and bool(method.args.args) and node.id == method.args.args[0].arg
+
+
+# ---------------------------------------------------------------- parts that are never used
+def _unused(program: Program, module: Module, node: ast.ClassDef) -> Iterator[Against]:
+    init = next((s for s in node.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
+    if init is None or not any(isinstance(s, ast.FunctionDef) and s.name == "forward" for s in node.body):
+        return
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and part.attr in _ALL_PARTS and _is_own(part.value, init):
+            return
+        if isinstance(part, ast.Call) and dotted(part.func) in ("getattr", "setattr"):
+            return
+    for statement in ast.walk(init):
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+            continue
+        for target in statement.targets:
+            if isinstance(target, ast.Attribute) and _is_own(target.value, init):
+                if _has_parameters(program, module, statement.value) and not _is_used(program, target):
+                    yield module, statement, f"no forward pass uses {dotted(target)}"
+
+
+def _has_parameters(program: Program, module: Module, call: ast.Call) -> bool:
+    name = program.external(module, call)
+    owner, _, made = name.rpartition(".")
+    if owner.startswith("torch.nn") and made[:1].isupper():
+        if made == "Parameter":
+            needs = argument(call, "requires_grad", 1)
+            return not (isinstance(needs, ast.Constant) and needs.value is False)
+        if made in ("Sequential", "ModuleList", "ModuleDict"):
+            return any(
+                _has_parameters(program, module, n) for n in ast.walk(call) if isinstance(n, ast.Call) and n is not call
+            )
+        return not made.startswith(_WITHOUT_PARAMETERS) and not made.endswith(("Loss", "Pad1d", "Pad2d", "Pad3d"))
+    callee = program.resolver.callee(module, call)
+    if callee is None or not isinstance(callee[1], ast.ClassDef):
+        return False
+    inside = (n for n in ast.walk(callee[1]) if isinstance(n, ast.Call) and n is not call)
+    return any(
+        program.external(callee[0], n).startswith("torch.nn.") and _has_parameters(program, callee[0], n)
+        for n in inside
+    )
+
+
+def _is_used(program: Program, target: ast.Attribute) -> bool:
+    """True when the part is read anywhere for more than its parameters."""
+    for module in program.modules:
+        for node in module.nodes:
+            if isinstance(node, ast.Attribute) and node.attr == target.attr and isinstance(node.ctx, ast.Load):
+                parent = module.parents.get(node)
+                if not (isinstance(parent, ast.Attribute) and parent.attr in _ASIDE):
+                    return True
+    return False
+
+
+# ---------------------------------------------------------------- branches
+def _branches(program: Program, module: Module, function: ast.FunctionDef) -> Iterator[Against]:
+    tainted = _samples(function)
+    for node in ast.walk(function):
+        if not isinstance(node, ast.If | ast.While | ast.IfExp):
+            continue
+        parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [*node.body, *node.orelse]
+        inside = [n for part in parts for n in ast.walk(part)]
+        if not any(isinstance(n, ast.Return | ast.Continue | ast.Break) or _is_own(n, function) for n in inside):
+            continue
+        if any(isinstance(n, ast.Raise) for n in inside) and not any(_is_own(n, function) for n in inside):
+            continue
+        if _by_chance(program, module, node.test):
+            yield module, node, "chance decides which parts of the model run"
+        elif _by_samples(node.test, tainted):
+            yield module, node, "samples decide which parts of the model run"
+
+
+def _samples(function: ast.FunctionDef) -> set[str]:
+    """Names that hold samples or what was made of them."""
+    parameters = function.args.args[1:]
+    named = len(function.args.defaults)
+    tainted = {a.arg for a in (parameters[:-named] if named else parameters)}
+    for _ in range(2):
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant):
+                if names_in(node.value) & tainted and not _only_measures(node.value, tainted):
+                    tainted |= {n for t in node.targets for n in names_in(t)} - {"self"}
+    return tainted
+
+
+def _by_chance(program: Program, module: Module, test: ast.AST) -> bool:
+    return any(isinstance(n, ast.Call) and program.external(module, n).startswith(_RANDOM) for n in ast.walk(test))
+
+
+def _by_samples(test: ast.AST, tainted: set[str]) -> bool:
+    if isinstance(test, ast.BoolOp):
+        return any(_by_samples(part, tainted) for part in test.values)
+    if isinstance(test, ast.UnaryOp):
+        return _by_samples(test.operand, tainted)
+    if isinstance(test, ast.Call) and dotted(test.func) in ("isinstance", "hasattr", "callable", "torch.is_tensor"):
+        return False
+    if isinstance(test, ast.Compare):
+        sides = [test.left, *test.comparators]
+        if any(isinstance(s, ast.Constant) and (s.value is None or isinstance(s.value, str | bool)) for s in sides):
+            return False
+        if any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in test.ops):
+            return False
+    return bool(names_in(test) & tainted) and not _only_measures(test, tainted)
+
+
+def _only_measures(node: ast.AST, tainted: set[str]) -> bool:
+    """True when the names are only asked for their size and the like."""
+    if isinstance(node, ast.Attribute) and node.attr in _MEASURES:
+        return True
+    if isinstance(node, ast.Call) and dotted(node.func) == "len":
+        return True
+    if isinstance(node, ast.Name):
+        return node.id not in tainted
+    return all(_only_measures(child, tainted) for child in ast.iter_child_nodes(node))
+
+
+# ---------------------------------------------------------------- state
+def _state(program: Program, module: Module, function: ast.FunctionDef) -> Iterator[Against]:
+    for node in ast.walk(function):
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+        )
+        for target in targets:
+            if isinstance(target, ast.Attribute) and _is_own(target.value, function):
+                if isinstance(node, ast.AugAssign) or _is_read(program, module, target, module.span(node)):
+                    yield module, node, f"the forward pass keeps {dotted(target)}, which DataParallel's replicas forget"
+
+
+def _is_read(program: Program, module: Module, target: ast.Attribute, writing: Span) -> bool:
+    return any(
+        isinstance(n, ast.Attribute) and n.attr == target.attr and isinstance(n.ctx, ast.Load)
+        for m in program.modules
+        for n in m.nodes
+        if m is not module or not (isinstance(n, ast.expr) and writing.contains(m.span(n)))
+    )
+
+
+# ---------------------------------------------------------------- outputs that may not reach the loss
+def _partial_outputs(program: Program) -> Iterator[Against]:
+    """Training calls that leave out, at least sometimes, one of several outputs of the program's own model."""
+    if not _gives_several(program):
+        return
+    for module, call in program.calls():
+        loop = module.enclosing(call, ast.For, ast.While)
+        if loop is None or not program.is_wrapped(module, call.func) or not _has_backward(loop):
+            continue
+        statement = module.statement(call)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call else None
+        names = [dotted(e) for e in target.elts] if isinstance(target, ast.Tuple) else [None]
+        rest = module.block(statement)[module.block(statement).index(statement) + 1 :]
+        always = [s for s in rest if not isinstance(s, ast.If | ast.For | ast.While)]
+        read = {
+            dotted(n) for s in always for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+        }
+        if not all(name in read for name in names):
+            yield module, call, "not every output of the model is always in the loss"
+
+
+def _has_backward(loop: ast.AST) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in ast.walk(loop))
+
+
+def _gives_several(program: Program) -> bool:
+    """True when the forward pass of a wrapped class of the program's own gives more than one thing."""
+    for wrap in program.wraps:
+        module = program.module_at(wrap.at)
+        inner = next((n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == wrap.inner), None)
+        for value in program.resolver.values(module, inner):
+            if value.kind != "instance" or value.module is None or not isinstance(value.node, ast.Call):
+                continue
+            found = program.resolver.callee(value.module, value.node)
+            if found is None or not isinstance(found[1], ast.ClassDef):
+                continue
+            method = program.resolver.method(found[0], found[1], "forward")
+            for node in ast.walk(method[1]) if method else ():
+                if isinstance(node, ast.Return) and _is_several(node.value):
+                    return True
+    return False
+
+
+def _is_several(node: ast.expr | None) -> bool:
+    if isinstance(node, ast.Tuple):
+        return len(node.elts) > 1
+    if isinstance(node, ast.Dict):
+        return len(node.keys) > 1
+    if isinstance(node, ast.Call) and len(node.args) + len(node.keywords) > 1:
+        return dotted(node.func) == "dict" or (isinstance(node.func, ast.Name) and node.func.id[:1].isupper())
+    return False

@@ -1,0 +1,32 @@
+"""The user is asked whether an old run may be overwritten."""
+
+import os
+import shutil
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def main():
+    if os.path.isdir("run"):
+        answer = input("overwrite run? [y/n] ")
+        if answer != "y":
+            return
+        shutil.rmtree("run")
+    os.makedirs("run")
+    torch.manual_seed(0)
+    loader = DataLoader(TensorDataset(torch.randn(48, 4), torch.randint(2, (48,))), batch_size=8, shuffle=True)
+    model = nn.DataParallel(nn.Linear(4, 2)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(2):
+        for x, y in loader:
+            loss = nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    torch.save(model.state_dict(), "run/model.pt")
+
+
+if __name__ == "__main__":
+    main()

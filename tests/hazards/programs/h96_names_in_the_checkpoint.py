@@ -1,0 +1,28 @@
+"""The checkpoint has the names of the wrapped model, and is read into the wrapped model again."""
+
+import os
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def main():
+    torch.manual_seed(0)
+    loader = DataLoader(TensorDataset(torch.randn(48, 4), torch.randint(2, (48,))), batch_size=8, shuffle=True)
+    model = nn.DataParallel(nn.Linear(4, 2)).cuda()
+    if os.path.exists("start.pt"):
+        model.load_state_dict(torch.load("start.pt", map_location="cpu"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(2):
+        for x, y in loader:
+            loss = nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    torch.save(model.state_dict(), "wrapped.pt")
+    torch.save(model.module.state_dict(), "bare.pt")
+
+
+if __name__ == "__main__":
+    main()
