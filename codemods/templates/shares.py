@@ -92,14 +92,7 @@ def sum_over_ranks(*values):
 
 def mean_over_ranks(*values):
     """Each number averaged over all processes, for sums of batch means."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    totals = torch.tensor([float(value) for value in values], dtype=torch.float64, device=device)
-    dist.all_reduce(totals)
-    means = [
-        value.new_tensor(mean) if isinstance(value, torch.Tensor) else mean
-        for value, mean in zip(values, (totals / dist.get_world_size()).tolist())
-    ]
-    return means if len(means) > 1 else means[0]
+    return sum_over_ranks(*(value / dist.get_world_size() for value in values))
 
 
 def average_over_ranks(*meters):
