@@ -47,6 +47,10 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 *imports,
                 *_only_on_rank_zero(context, one.effect.path, test),
             )
+        else:
+            yield RULE.question(
+                one.effect.at, f"every process would write this file: {one.reason}. Let rank 0 do it alone"
+            )
 
 
 def _only_on_rank_zero(context: Context, path: object, test: str) -> tuple[Edit, ...]:

@@ -73,7 +73,17 @@ _CALLS: dict[str, tuple[str, int, str]] = {
     "pdb.set_trace": ("prompt", -1, ""),
     "ipdb.set_trace": ("prompt", -1, ""),
 }
-_METHODS: dict[str, str] = {"savefig": "write", "to_csv": "write", "save_pretrained": "write", "to_pickle": "write"}
+_METHODS: dict[str, str] = {
+    "savefig": "write",
+    "to_csv": "write",
+    "save_pretrained": "write",
+    "to_pickle": "write",
+    "write_text": "write",
+    "write_bytes": "write",
+    "unlink": "remove",
+    "extractall": "download",
+}
+_WRITING_MODE = re.compile(r"(?=.*[wax+])[rwaxbt+]{1,3}")
 _CLOCK = re.compile(
     r"^(time\.(time|strftime|asctime|ctime|localtime|time_ns)|datetime\.(datetime\.)?(now|today|utcnow)|datetime\.date\.today"
     r"|os\.getpid|uuid\.uuid[14]|os\.urandom|secrets\.\w+|tempfile\.mk\w+|socket\.gethostname)$"
@@ -105,19 +115,15 @@ def classify(module: Module, call: ast.Call, name: str) -> Effect | None:
         kind, position, keyword = _CALLS[name]
     elif name in ("open", "io.open", "codecs.open", "gzip.open") or name.endswith("gfile.GFile"):
         mode = argument(call, "mode", 1)
-        text = (
-            mode.value
-            if isinstance(mode, ast.Constant) and isinstance(mode.value, str)
-            else "r"
-            if mode is None
-            else "?"
-        )
+        text = "r" if mode is None else _modes(module, mode, 0)
         if re.search(r"[wax+]", text):
             kind, position, keyword = "open", 0, "file"
     elif isinstance(call.func, ast.Attribute):
         method = call.func.attr
         if method in _METHODS:
             kind, position, keyword = _METHODS[method], 0, ""
+        elif method == "open" and _WRITING_MODE.fullmatch(_text(argument(call, "mode", 0))):
+            kind = "open"
         elif method == "mkdir" and name != "os.mkdir":
             kind = "path_mkdir"
     if not kind:
@@ -135,6 +141,21 @@ def classify(module: Module, call: ast.Call, name: str) -> Effect | None:
         path_text=module.segment(path) if path is not None else "",
         scope=module.scope_of.get(call, module.scope).name,
     )
+
+
+def _modes(module: Module, mode: ast.AST, depth: int) -> str:
+    """Every mode that a file may be opened with, joined: of a variable all that it is set to in sight."""
+    if isinstance(mode, ast.Constant):
+        return mode.value if isinstance(mode.value, str) else ""
+    if isinstance(mode, ast.IfExp):
+        return _modes(module, mode.body, depth) + _modes(module, mode.orelse, depth)
+    found = module.lookup(mode.id, module.scope_of.get(mode, module.scope)) if isinstance(mode, ast.Name) else None
+    values = [b.value for b in found[1] if b.kind in ("assign", "param") and b.value is not None] if found else []
+    return "".join(_modes(module, v, depth + 1) for v in values) if depth < 3 else ""
+
+
+def _text(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def acts_alone(module: Module, call: ast.Call, name: str) -> bool:
