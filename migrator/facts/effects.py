@@ -210,10 +210,6 @@ class _Flow:
                 return
             if isinstance(ancestor, ast.BinOp) and isinstance(ancestor.op, ast.Sub):
                 duration = True
-                other = ancestor.left if child is ancestor.right else ancestor.right
-                calls = [n for n in ast.walk(other) if isinstance(n, ast.Call)]
-                if not isinstance(node, ast.Call) and any(_CLOCK.match(module.qualified(n.func) or "") for n in calls):
-                    return  # what becomes of the difference is that other call's to tell
             elif isinstance(ancestor, ast.Call) and child is not ancestor.func:
                 called = module.qualified(ancestor.func) or (
                     ancestor.func.attr if isinstance(ancestor.func, ast.Attribute) else ""
