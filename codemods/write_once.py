@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from textwrap import indent
 
 from codemods.base import Context, Diagnostic, Rule, negated
-from migrator.edits import Edit, Guard, InsertAfter, InsertBefore
+from migrator.edits import Edit, Guard, InsertAfter, InsertBefore, Replace
 from migrator.facts.once import OnceGroup, once_groups
 from migrator.facts.syntax import Span
 from migrator.facts.uniform import missing_file_test, rank_zero_goes_first, waits_for_all
 
 _KINDS = frozenset({"write", "remove", "shell", "open", "download"})
+# What can be written to main memory as well: in the other processes nobody reads it there.
+_INTO_MEMORY = frozenset(
+    {"torch.save", "torch.jit.save", "numpy.save", "numpy.savez", "numpy.savez_compressed", "numpy.savetxt"}
+)
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -43,6 +47,17 @@ def check(context: Context) -> Iterator[Diagnostic]:
             continue  # an open file is a sink: see MG503
         if one.effect.kind == "shell":
             yield RULE.note(one.effect.at, f"every process runs this {one.effect.name}: {one.reason}")
+            continue
+        if one.effect.name in _INTO_MEMORY and one.effect.path is not None:
+            test, imports = context.is_rank_zero(one.effect.at)
+            io, more = context.module(one.effect.at, "io")
+            yield RULE.converted(
+                one.effect.at,
+                "all processes compute it together, and one process writes it",
+                *imports,
+                *more,
+                Replace(one.effect.path, f"$0 if {test} else {io}.BytesIO()", (one.effect.path,)),
+            )
             continue
         yield RULE.question(
             one.effect.at, f"every process would run this {one.effect.name}: {one.reason}. Let rank 0 do it alone"

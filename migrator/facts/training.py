@@ -601,11 +601,23 @@ class _Reader:
                 callee = self.resolver.callee(module, inner)
                 if callee is not None and isinstance(callee[1], ast.FunctionDef):
                     yield from self._parameter_sources(callee[0], callee[1], depth + 1)
+            elif self._is_parameter(module, inner):
+                yield module, inner
             elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
                 found = module.lookup(inner.id, module.scope_of.get(inner, module.scope))
                 for binding in found[1] if found else []:
                     if binding.kind in ("assign", "item") and binding.value is not None and binding.value is not node:
                         yield from self._parameter_sources(module, binding.value, depth + 1)
+
+    def _is_parameter(self, module: Module, node: ast.AST) -> bool:
+        """A parameter or a tensor that requires a gradient, by a name of its own."""
+        if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            return False
+        for value in self.resolver.values(module, node):
+            if value.kind == "call" and isinstance(value.node, ast.Call) and value.name.startswith("torch."):
+                if value.name.endswith(".Parameter") or argument(value.node, "requires_grad", None) is not None:
+                    return True
+        return False
 
     def _is_trained_model(self, module: Module, node: ast.AST) -> bool:
         """True for the wrapped model, the model inside it, and parts of it."""

@@ -71,7 +71,8 @@ def chunk(inputs: Any, keywords: Any, dim: int = 0) -> dict[str, Any]:
         for place, (_, tensor) in enumerate(found):
             if tensor.shape[0] != count or count == 0 or tensor.is_complex():
                 continue
-            flat = tensor.reshape(count, -1).to(torch.float64)
+            # A sample may hold NaN or infinity: any number stands for it, as long as it is the same on both sides.
+            flat = tensor.reshape(count, -1).to(torch.float64).nan_to_num(nan=0.577, posinf=1.618, neginf=-1.618)
             width += int(flat.shape[1])
             total += flat @ _weights(int(flat.shape[1]), place)
         return {"n": count, "width": width, "rows": total.tolist() if count <= MAX_ROWS else [float(total.sum())]}

@@ -172,7 +172,8 @@ def _tell_batch(sampler: Any, batch: int | None) -> None:
             sampler._verify_batch = batch or 1
             return
         batch = getattr(sampler, "batch_size", None) or batch
-        sampler = getattr(sampler, "sampler", None) or getattr(sampler, "batch_sampler", None)
+        inner = getattr(sampler, "sampler", None)
+        sampler = getattr(sampler, "batch_sampler", None) if inner is None else inner
 
 
 def cut(batches: Iterator[Any], limit: int) -> Iterator[Any]:
@@ -196,7 +197,8 @@ def _patch_loader(session: Session) -> None:
         if keywords.get("multiprocessing_context") is not None:
             keywords["multiprocessing_context"] = None  # workers must be forks: they inherit the patches
         init(self, *arguments, **keywords)
-        _tell_batch(self.batch_sampler or self.sampler, self.batch_size)
+        own = self.batch_sampler  # never asked for its truth: an endless one has no length
+        _tell_batch(self.sampler if own is None else own, self.batch_size)
 
     def finite(self: Any) -> bool:
         try:

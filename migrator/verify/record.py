@@ -190,7 +190,8 @@ def _patch_backward(session: Session) -> None:
     original = torch.autograd.backward
 
     def backward(tensors: Any, grad_tensors: Any = None, *arguments: Any, **keywords: Any) -> None:
-        if not session.foreign and not session.ended:
+        # Inside another backward pass it belongs to a recomputed layer (reentrant checkpoint), not to a loss.
+        if not session.foreign and not session.ended and torch._C._current_graph_task_id() == -1:
             _note_backward(session, tensors, grad_tensors)
         original(tensors, grad_tensors, *arguments, **keywords)
 
