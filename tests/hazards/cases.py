@@ -418,10 +418,10 @@ CASES = (
     ),
     call(
         "H63",
-        "a wrap in a wrap",
+        "a wrap around a wrap",
         "auto",
-        "h63_wrap_in_a_wrap",
-        "the inner one is given a share already and passes it on",
+        "h63_wrapped_once_only",
+        "a test for the class knows the new wrapper",
     ),
     shared(
         "H64", "hooks and compiled models", "warn", "h64_hook_that_collects", "a note says that the hook sees one share"
