@@ -50,7 +50,7 @@ class Comparison:
 def compare(before: Record, ranks: Sequence[Record], tolerance: float) -> Comparison:
     """Compare all steps that every process took; stops at the first one that differs."""
     result = Comparison(tolerance, len(ranks))
-    if all(not r.wraps for r in ranks):
+    if any(r.steps for r in ranks) and all(not r.wraps for r in ranks):
         result.find(
             "wrap",
             "no model is wrapped in the converted program: every rank trains alone",

@@ -159,6 +159,11 @@ def _judge_ends(result: Comparison, before: Record, ranks: Sequence[Record], out
     """Errors, hangs and unequal numbers of steps; returns the traceback of the first cause."""
     failed = [r for r in ranks if r.error is not None]
     taken = [len(r.steps) for r in ranks]
+    gone = [r.rank for r in ranks if r.end is None and r.error is None and r.rank not in outcome.killed]
+    if gone and all(_is_consequence(r.error or {}) for r in failed):
+        codes = ", ".join(str(outcome.processes[r].code) for r in gone)
+        result.find("error", f"rank {_list(gone)} ended without a word (code {codes}; steps by rank: {_list(taken)})")
+        return ""
     if failed:
         cause = next((r for r in failed if not _is_consequence(r.error or {})), failed[0])
         error = cause.error or {}
@@ -174,24 +179,17 @@ def _judge_ends(result: Comparison, before: Record, ranks: Sequence[Record], out
         return str(error["text"])
     silent = [r.rank for i, r in enumerate(ranks) if r.end is None]
     if silent and any(r.end is not None for r in ranks):
-        codes = ", ".join(str(outcome.processes[r].code) for r in silent)
-        if any(r in outcome.killed for r in silent):
-            result.find(
-                "hang",
-                f"rank {_list(silent)} did not come to an end when others did (steps by rank: {_list(taken)})",
-                hint="ranks take different decisions, or wait for a collective that others do not enter",
-            )
-        else:
-            result.find("error", f"rank {_list(silent)} ended without a word (code {codes})")
+        result.find(
+            "hang",
+            f"rank {_list(silent)} did not come to an end when others did (steps by rank: {_list(taken)})",
+            hint="ranks take different decisions, or wait for a collective that others do not enter",
+        )
     elif silent and outcome.timed_out and len(set(taken)) > 1:
         result.find(
             "hang",
             f"ranks stopped at different steps: {_list(taken)}",
             hint="one waits for a collective that others do not enter",
         )
-    elif silent and not outcome.timed_out:
-        codes = ", ".join(str(p.code) for p in outcome.processes)
-        result.find("error", f"the ranks ended without a word (codes {codes})")
     elif not silent and len(set(taken)) > 1:
         result.find("steps", f"ranks took different numbers of optimizer steps: {_list(taken)}")
     elif not silent and taken and taken[0] != wanted:

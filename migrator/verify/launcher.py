@@ -10,8 +10,10 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,6 +62,7 @@ class ForkServer:
     cpu: float = field(default=0.0, init=False)
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _pending: bytes = field(default=b"", init=False)
+    _folder: str = field(default="", init=False)  # what torch writes when it is imported
 
     def __enter__(self) -> ForkServer:
         return self
@@ -77,8 +80,10 @@ class ForkServer:
             if self._process.poll() is None:
                 return
             self.close()
+        self._folder = tempfile.mkdtemp(prefix="mgm-")
         environment = {
             **os.environ,
+            "TMPDIR": self._folder,
             "OMP_NUM_THREADS": "1",
             "MKL_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
@@ -133,6 +138,13 @@ class ForkServer:
         process, self._process = self._process, None
         if process is None:
             return
+        try:
+            self._end(process)
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    @staticmethod
+    def _end(process: subprocess.Popen[bytes]) -> None:
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
