@@ -23,7 +23,8 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
         return
     if not kinds:
-        yield RULE.note(first, "--channels-last: no 2-D convolution was found, so there may be nothing to gain")
+        yield RULE.note(first, "--channels-last: no 2-D convolution was found, so nothing was changed")
+        return
     for wrap in context.program.wraps:
         edits = prepare_model(context, wrap, "use_channels_last", first=not context.options.sync_bn)
         if isinstance(edits, str):
