@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM_LINES = 400
-TREE_FILES, TREE_HITS = 2000, 10
+TREE_FILES, TREE_HITS = 2000, 5
 HELLO = """\
 import typer
 
@@ -74,7 +74,8 @@ class Figure:
 
 def process_cost(words: Sequence[str], folder: Path) -> tuple[float, float]:
     """CPU seconds and peak memory (MiB) of a process and its children; a failure to run is an error, an exit code is not."""
-    with subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+    silent = subprocess.DEVNULL
+    with subprocess.Popen(words, cwd=folder, env=_environment(folder), stdout=silent, stderr=silent) as child:
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode < 0 or child.returncode > 4:
@@ -111,7 +112,7 @@ def program_text(lines: int = PROGRAM_LINES) -> str:
 
 
 def make_tree(folder: Path) -> None:
-    """2,000 Python files of ordinary size, of which a few are DataParallel programs."""
+    """2,000 Python files of ordinary size (200 lines on average), of which a few are DataParallel programs."""
     plain = (
         "import os\nimport sys\n\n\nclass Thing:\n    def __init__(self, name):\n        self.name = name\n\n"
         "    def path(self, *parts):\n        return os.path.join(self.name, *parts)\n"
@@ -120,7 +121,7 @@ def make_tree(folder: Path) -> None:
     for number in range(TREE_FILES):
         place = folder / f"package_{number % 40}" / f"module_{number}.py"
         place.parent.mkdir(exist_ok=True)
-        body = plain + "".join(helper.format(n) for n in range(number % 20))
+        body = plain + "".join(helper.format(n) for n in range(number % 49))
         if number % 5 == 0:
             body += '\n\nif __name__ == "__main__":\n    print(Thing("x").path())\n'
         place.write_text(body)
@@ -142,7 +143,7 @@ def measure(folder: Path, rounds: int) -> list[Figure]:
     own, other, memory = compare(convert, noop, folder, rounds)
     figures = [Figure("convert a 400-line program / libcst no-op codemod", own / other, 1.25, 0.75, _times(own, other))]
     words = [sys.executable, "-c", IN_PROCESS, "train.py", str(rounds)]
-    done = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True, env=_environment())
+    done = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True, env=_environment(folder))
     inside, parse = map(float, done.stdout.split())
     figures.append(Figure("in-process convert / libcst.parse_module", inside / parse, 6.0, 3.5, _times(inside, parse)))
     own, other, _ = compare([*tool, "--help"], [sys.executable, "hello.py", "--help"], folder, rounds)
@@ -154,8 +155,12 @@ def measure(folder: Path, rounds: int) -> list[Figure]:
     return figures
 
 
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+def _environment(folder: Path) -> dict[str, str]:
+    """The user's environment, with byte code kept (in the scratch folder) for all programs alike, as after an installation."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    env["PYTHONPATH"] = os.pathsep.join([str(ROOT), env.get("PYTHONPATH", "")])
+    env["PYTHONPYCACHEPREFIX"] = str(folder / "byte-code")
+    return env
 
 
 def _times(own: float, other: float) -> str:

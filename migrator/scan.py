@@ -21,8 +21,7 @@ _SKIPPED = {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__
 _SKIPPED |= {".mypy_cache", ".ruff_cache", ".pytest_cache", ".eggs"}
 _HIT = re.compile(rb"\bDataParallel\b|\bdata_parallel\b")
 _MAIN = re.compile(rb"^if\s+.*__name__", re.MULTILINE)
-_IMPORT = re.compile(rb"^[ \t]*(?:from|import)\b.*", re.MULTILINE)
-_NAME = re.compile(rb"\w+")
+_IMPORT = re.compile(rb"^[ \t]*(?:from|import)\b(?:[^\n(]|\([^)]*\))*", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +85,16 @@ def _find(folder: Path) -> list[tuple[Path, Program | str]]:
 
 def _reaching(texts: dict[Path, bytes], hits: set[Path]) -> set[Path]:
     """The hits and the files that import them, over any number of steps, as far as names tell."""
-    reached = set(hits)
-    if not hits:
-        return reached
-    imports: dict[bytes, list[Path]] = {}
-    for path, data in texts.items():
-        names = {name for line in _IMPORT.findall(data) for name in _NAME.findall(line)}
-        for name in names:
-            imports.setdefault(name, []).append(path)
-    queue = list(hits)
+    reached, queue, known = set(hits), list(hits), set()
     while queue:
         path = queue.pop()
-        name = path.parent.name if path.name == "__init__.py" else path.stem
-        for importer in imports.get(name.encode(), ()):
-            if importer not in reached:
+        name = (path.parent.name if path.name == "__init__.py" else path.stem).encode()
+        if name in known:
+            continue
+        known.add(name)
+        word = re.compile(rb"\b" + re.escape(name) + rb"\b")
+        for importer, data in texts.items():
+            if importer not in reached and name in data and any(word.search(line) for line in _IMPORT.findall(data)):
                 reached.add(importer)
                 queue.append(importer)
     return reached
