@@ -63,6 +63,7 @@ RULE_FILES = (
     "shown_loss",
     "keep_alike",
     "numbered_names",
+    "replica_callbacks",
     "make_accelerator",
     "hand_over",
     "prepare",
