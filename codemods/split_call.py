@@ -46,6 +46,11 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 inlined.add(guard.at)
                 edits.append(Inline(guard.at, guard.orelse))
         yield RULE.converted(wrap.at, reason, *edits)
+        if wrap.kind == "subclass":
+            yield RULE.note(
+                wrap.at,
+                f"shares are equal now: dropout and batch norm meet other samples together than in {wrap.name}'s shares",
+            )
         for kept in wrap.guards:
             if kept.parallel and not (kept.orelse or kept.at in noted or _CUDA_ONLY.search(kept.test) or kept is guard):
                 noted.add(kept.at)
