@@ -53,6 +53,7 @@ RULE_FILES = (
     "whole_objects",
     "read_after_write",
     "download_first",
+    "file_decisions",
     "own_rendezvous",
     "launch_scripts",
     "data_copies",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from migrator.edits import AddHelper, AddImport, Edit
+from migrator.facts.handing import NAME, is_handed
 from migrator.facts.program import Program
 from migrator.facts.sharing import Sharing
 from migrator.facts.syntax import Span
@@ -95,9 +96,11 @@ class Context:
         return self.options.target == "accelerate"
 
     def accelerator(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
-        """The program's Accelerator, spelled for the module of `at`: its name in the entry, another handle of it elsewhere."""
+        """The program's Accelerator, spelled for the module of `at`: its name, or where nobody hands it over another one."""
         if at.path == self.program.entry_module.path:
-            return self.program.free_name("accelerator", at), ()
+            return self.program.free_name(NAME, at), ()
+        if self.sharing.way == "distributed" and is_handed(self.program, at):
+            return NAME, ()
         name, edits = self.module(at, "accelerate.Accelerator")
         return f"{name}()", edits
 
@@ -107,6 +110,8 @@ class Context:
             return self.dist(at)
         if at.path == self.program.entry_module.path and self.program.entry.kind != "early":
             return self.accelerator(at)
+        if self.sharing.way == "distributed" and is_handed(self.program, at):
+            return NAME, ()
         name, edits = self.module(at, "accelerate.PartialState")
         return f"{name}()", edits
 

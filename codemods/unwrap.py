@@ -20,7 +20,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
             place.at,
             "alone, a prepared model has no wrapper",
             *imports,
-            Replace(place.at, f"{name}.unwrap_model($0)", (place.model,)),
+            Replace(place.at, f"{name}.unwrap_model($0){place.rest}", (place.model,)),
         )
 
 

@@ -305,7 +305,7 @@ def _place_helpers(
         edits += [Labelled(AddImport(place, line), label.rule, label.reason) for line in helper_imports(helpers)]
         return edits
     taken = {name for module in program.modules for name in (module.name.rpartition(".")[2], *module.scope.bindings)}
-    name = free_module_name(project.folder, taken)
+    name = free_module_name(project.folder, taken, any("accelerator" in helper.text for helper in helpers))
     path = str(Path(entry.path).with_name(f"{name}.py"))
     text = module_text(helpers)
     labels = {line: frozenset({(label.rule, label.reason)}) for line in range(1, text.count("\n") + 2)}

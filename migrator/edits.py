@@ -91,6 +91,14 @@ class Inline:
 
 
 @dataclass(frozen=True, slots=True)
+class AddParameter:
+    """Give a function one more parameter, which callers pass by name; `at` is the head of its definition."""
+
+    at: Span
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class AddImport:
     """Make sure that a module has an import; `at` is any place in that module."""
 
@@ -107,9 +115,19 @@ class AddHelper:
 
 
 Edit = (
-    Replace | SetArgument | DropArgument | InsertBefore | InsertAfter | Remove | Guard | Inline | AddImport | AddHelper
+    Replace
+    | SetArgument
+    | DropArgument
+    | InsertBefore
+    | InsertAfter
+    | Remove
+    | Guard
+    | Inline
+    | AddParameter
+    | AddImport
+    | AddHelper
 )
-STATEMENT_EDITS = (InsertBefore, InsertAfter, Remove, Guard, Inline)
+STATEMENT_EDITS = (InsertBefore, InsertAfter, Remove, Guard, Inline, AddParameter)
 
 
 @dataclass(frozen=True, slots=True)

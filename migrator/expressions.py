@@ -197,3 +197,22 @@ def drop_argument(call: cst.Call, name: str, position: int | None) -> cst.Call:
     if index == len(args) and args:
         args[-1] = args[-1].with_changes(comma=dropped.comma, whitespace_after_arg=dropped.whitespace_after_arg)
     return call.with_changes(args=args)
+
+
+def add_parameter(function: cst.FunctionDef, name: str) -> cst.FunctionDef:
+    """The function with one more parameter at the end; one that must be named where a plain one cannot stand there."""
+    params = function.params
+    named = (
+        params.kwonly_params
+        or isinstance(params.star_arg, cst.Param)
+        or any(p.default is not None for p in (*params.posonly_params, *params.params))
+    )
+    field = "kwonly_params" if named else "params"
+    group = list(getattr(params, field))
+    new = cst.Param(cst.Name(name))
+    if group and isinstance(group[-1].comma, cst.Comma) and isinstance(params.star_kwarg, cst.Param | None):
+        if params.star_kwarg is None:  # a comma at the end, with the line break behind it
+            before = group[-2].comma if len(group) > 1 else cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+            new = new.with_changes(comma=group[-1].comma)
+            group[-1] = group[-1].with_changes(comma=before)
+    return function.with_changes(params=params.with_changes(**{field: [*group, new]}))

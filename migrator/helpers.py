@@ -113,10 +113,11 @@ def module_text(helpers: list[Helper]) -> str:
     return '"""What the processes of this program share."""\n\n' + "\n\n".join(blocks) + "\n\n\n" + helper_text(helpers)
 
 
-def free_module_name(folder: Path, taken: Iterable[str]) -> str:
+def free_module_name(folder: Path, taken: Iterable[str], accelerate: bool = False) -> str:
     """A module name that neither the folder nor the program uses."""
     used = set(taken)
-    for name in (*_MODULE_NAMES, *(f"{_MODULE_NAMES[0]}_{i}" for i in range(2, 100))):
+    names = _MODULE_NAMES[accelerate:]
+    for name in (*names, *(f"{names[0]}_{i}" for i in range(2, 100))):
         if name not in used and not (folder / f"{name}.py").exists() and not (folder / name).exists():
             return name
     raise FileExistsError(f"no free module name in {folder}")

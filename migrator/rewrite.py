@@ -17,6 +17,7 @@ import libcst as cst
 from migrator.anchors import PARENTHESISED, Anchors, Lines
 from migrator.edits import (
     STATEMENT_EDITS,
+    AddParameter,
     DropArgument,
     Guard,
     Inline,
@@ -27,7 +28,7 @@ from migrator.edits import (
     Replace,
     SetArgument,
 )
-from migrator.expressions import drop_argument, fill, fitted, set_argument
+from migrator.expressions import add_parameter, drop_argument, fill, fitted, set_argument
 from migrator.facts.syntax import Span
 from migrator.source import SourceError
 
@@ -237,6 +238,11 @@ class _Rewriter(cst.CSTTransformer):
             elif isinstance(edit, Inline):
                 inner, orphans = _branch(new, edit, labelled.rule)
                 self.made += [(labelled, node) for node in inner]
+            elif isinstance(edit, AddParameter):
+                if not isinstance(new, cst.FunctionDef):
+                    raise EditConflict(edit.at, [labelled.rule], "only a function takes parameters")
+                inner = [add_parameter(new, edit.name)]
+                self.made.append((labelled, inner[0].params))
         if before:
             own = inner[0].leading_lines if inner else new.leading_lines
             blank, rest = _split_leading(own)

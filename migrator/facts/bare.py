@@ -18,10 +18,11 @@ _PASSING = frozenset(["deepcopy", "copy", "save", "load_state_dict", "OrderedDic
 
 @dataclass(frozen=True, slots=True)
 class Unwrapping:
-    """`model.module`, or a whole `model.module if … else model`; `model` is the prepared one."""
+    """`model.module`, or a whole `model.module.f() if … else model.f()`, of which `rest` is `.f()`."""
 
     at: Span
     model: Span
+    rest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +44,30 @@ def unwrappings(program: Program) -> Iterator[Unwrapping]:
     for module in program.modules:
         done: set[ast.AST] = set()
         for node in module.nodes:
-            if isinstance(node, ast.IfExp) and _chooses(program, module, node):
+            chosen = _chosen(program, module, node) if isinstance(node, ast.IfExp) else None
+            if chosen is not None:
                 done.update(ast.walk(node))
-                assert isinstance(node.body, ast.Attribute)
-                yield Unwrapping(module.span(node), module.span(node.body.value))
+                rest = module.text[module.span(chosen).end : module.span(node.body).end]  # type: ignore[attr-defined]
+                yield Unwrapping(module.span(node), module.span(chosen.value), rest)
             elif isinstance(node, ast.Attribute) and node.attr == "module" and isinstance(node.ctx, ast.Load):
                 inner = isinstance(node.value, ast.Attribute) and node.value.attr == "module"
                 if node not in done and not inner and program.is_wrapped(module, node.value):
                     yield Unwrapping(module.span(node), module.span(node.value))
 
 
-def _chooses(program: Program, module: Module, node: ast.IfExp) -> bool:
-    """`model.module if hasattr(model, "module") else model`."""
-    body = node.body
-    if not (isinstance(body, ast.Attribute) and body.attr == "module" and program.is_wrapped(module, body.value)):
-        return False
+def _chosen(program: Program, module: Module, node: ast.IfExp) -> ast.Attribute | None:
+    """The `model.module` in `model.module.f() if hasattr(model, "module") else model.f()`."""
     test = node.test
-    asks = isinstance(test, ast.Call) and dotted(test.func) in ("hasattr", "isinstance") and bool(test.args)
-    return asks and dotted(body.value) == dotted(node.orelse) == dotted(test.args[0])  # type: ignore[attr-defined]
+    if not (isinstance(test, ast.Call) and dotted(test.func) in ("hasattr", "isinstance") and test.args):
+        return None
+    found = next((n for n in ast.walk(node.body) if isinstance(n, ast.Attribute) and n.attr == "module"), None)
+    if found is None or dotted(found.value) != dotted(test.args[0]) or not program.is_wrapped(module, found.value):
+        return None
+    plain = module.segment(node.orelse)
+    same = module.segment(node.body).replace(".module", "", 1) == plain and plain.startswith(
+        module.segment(found.value)
+    )
+    return found if same else None
 
 
 def keyed_calls(program: Program) -> Iterator[KeyedCall]:
@@ -70,6 +77,8 @@ def keyed_calls(program: Program) -> Iterator[KeyedCall]:
         if not isinstance(func, ast.Attribute) or func.attr not in ("state_dict", "load_state_dict"):
             continue
         if not program.is_wrapped(module, func.value) or _is_bare(program, module, func.value):
+            continue
+        if any(isinstance(a, ast.IfExp) and _chosen(program, module, a) for a in module.ancestors(call)):
             continue
         argument = module.span(call.args[0]) if call.args else None
         saved = func.attr == "state_dict" and _only_kept(module, call)

@@ -1,0 +1,24 @@
+"""Functions of other modules are given the Accelerator by their callers.
+
+There is one Accelerator; a second one would know nothing of what the first has prepared.  The entry's own functions read its
+name; functions of other modules take it as a parameter, where all of their calls are known.
+"""
+
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import AddParameter, SetArgument
+from migrator.facts.handing import NAME, handed_functions
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    if not context.accelerate or context.sharing.way != "distributed":
+        return
+    for function in handed_functions(context.program):
+        calls = [SetArgument(call, NAME, context.accelerator(call)[0]) for call in function.calls]
+        yield RULE.converted(
+            function.head, f"{function.name} takes the Accelerator", AddParameter(function.head, NAME), *calls
+        )
+
+
+RULE = Rule("MG108", "hand-over", check, __doc__ or "", hazards=("H109",))
