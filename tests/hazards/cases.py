@@ -531,7 +531,7 @@ CASES = (
         "the launch line has -- before the program",
     ),
     shared(
-        "H87", "questions to the user", "warn", "h87_question_to_the_user", "asked once, answered everywhere", "MG505"
+        "H87", "questions to the user", "warn", "h87_question_to_the_user", "asked once, answered everywhere; rank 0 decides whether the folder is there", "MG505", "MG511"
     ),
     shared(
         "H88",
