@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM_LINES = 400
-TREE_FILES, TREE_HITS = 2000, 5
+TREE_FILES, TREE_HITS = 2000, 4
 HELLO = """\
 import typer
 

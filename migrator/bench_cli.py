@@ -5,11 +5,17 @@ Imported with the command line, so nothing here imports more than typer; the wor
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from benchmarks.engine import Progress, Request
+    from benchmarks.results import Report
+    from migrator.doctor import Gpu
 
 Format = Literal["text", "json"]
 
@@ -18,6 +24,7 @@ def register(app: typer.Typer, with_script_arguments: type[TyperCommand]) -> Non
     """Add the commands to the tool's own."""
     app.command()(doctor)
     app.command()(advise)
+    app.command(cls=with_script_arguments)(bench)
 
 
 def _fail(message: str, code: int = 4) -> NoReturn:
@@ -89,3 +96,200 @@ def advise(
         )
     advice = advising.advise(reading, setting, gpus, nodes, portable, chosen_link)
     put(advising.to_json(advice, reading) if output_format == "json" else advising.to_text(advice, reading))
+
+
+# -------------------------------------------------------------------- bench
+def _own_benchmarks() -> None:
+    """Import our `benchmarks` and no other: the user's project may own a folder of that name in the current directory."""
+    home = str(Path(__file__).resolve().parent.parent)
+    sys.path.insert(0, home)
+    try:
+        import benchmarks
+    finally:
+        sys.path.remove(home)
+    if Path(benchmarks.__file__ or "").resolve().parent.parent != Path(home):
+        _fail(f"another package called benchmarks was imported first: {benchmarks.__file__}")
+
+
+def bench(
+    ctx: typer.Context,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(help="The program's entry file; or: compare A.json B.json.", metavar="PROGRAM"),
+    ] = None,
+    to: Annotated[
+        list[str] | None, typer.Option("--to", help="Forms to measure: ddp, accelerate; may be given twice.")
+    ] = None,
+    reference: Annotated[
+        str, typer.Option(help="A reference trainer instead: resnet50, bert-base, bert-large, small, bert-tiny.")
+    ] = "",
+    after: Annotated[
+        Path | None, typer.Option(help="A converted program beside the original, instead of converting now.")
+    ] = None,
+    gpus: Annotated[str, typer.Option(help="GPUs to use: 0,1,2,3, all, or none for the CPU.")] = "all",
+    processes: Annotated[int, typer.Option(min=1, help="Processes of the converted form on a CPU.")] = 2,
+    steps: Annotated[int, typer.Option(min=0, help="Optimizer steps of a window; 0: 30 on GPUs, 8 on a CPU.")] = 0,
+    warmup: Annotated[int, typer.Option(min=0, help="Steps before the first window; 0: 10 on GPUs, 3 on a CPU.")] = 0,
+    windows: Annotated[int, typer.Option(min=1, help="Windows of a run.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each form is started, in turn.")] = 3,
+    profile: Annotated[int, typer.Option(min=0, help="Steps to profile after the windows; 0: none.")] = 3,
+    workers: Annotated[
+        int, typer.Option(min=-1, help="Loader workers of all processes together; -1: as the program wants.")
+    ] = -1,
+    batch: Annotated[int, typer.Option(min=0, help="Global batch of a reference trainer; 0: its own.")] = 0,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds for one run.")] = 600.0,
+    keep: Annotated[Path | None, typer.Option(help="Keep logs and traces in this folder.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the JSON document to this file.")] = None,
+    output_format: Annotated[
+        Literal["text", "json", "markdown"], typer.Option("--format", help="Form of the report.")
+    ] = "text",
+    schema: Annotated[bool, typer.Option("--schema", help="Show the JSON schema of a report, and end.")] = False,
+) -> None:
+    """Measure a program before and after its conversion.  EXECUTES it, in copies of its folder.
+
+    Script arguments come behind --: mgmigrate bench train.py --to ddp -- --epochs 1
+    """
+    _own_benchmarks()
+    if schema:
+        import json
+
+        from benchmarks.results import json_schema
+        from migrator.console import put
+
+        put(json.dumps(json_schema(), indent=2) + "\n")
+        return
+    words = list(paths or [])
+    if words and str(words[0]) == "compare":
+        _compare(words[1:], output_format)
+        return
+    if bool(reference) == bool(words) or len(words) > 1:
+        _fail("give one program, or --reference, or compare A.json B.json", 2)
+    from benchmarks.engine import Request
+    from benchmarks.launch import Measuring
+
+    chosen = _gpus(gpus)
+    cuda = bool(chosen)
+    measuring = Measuring(
+        warmup=warmup or (10 if cuda else 3),
+        steps=steps or (30 if cuda else 8),
+        windows=windows,
+        profile_steps=profile,
+        workers=None if workers < 0 else workers,
+        timeout=timeout,
+    )
+    arguments = list(ctx.meta.get("script", ()))
+    model = None
+    if reference:
+        from benchmarks.references import REFERENCES, arguments_of, program_of
+
+        if reference not in REFERENCES:
+            _fail(f"--reference {reference}: there are {', '.join(REFERENCES)}", 2)
+        program, model = program_of(reference), REFERENCES[reference].model
+        own = arguments_of(reference, measuring.total, cuda, batch or None, measuring.workers)
+        arguments = [*own, *arguments]
+    else:
+        program = words[0]
+    for path in (program, after):
+        if path is not None and not path.is_file():
+            _fail(f"{path}: no such file")
+    targets = tuple(dict.fromkeys(to or ["ddp"]))
+    for target in targets:
+        if target not in ("ddp", "accelerate"):
+            _fail(f"--to {target}: there are ddp and accelerate", 2)
+    _bench(
+        Request(
+            program=program,
+            command=" ".join(["mgmigrate", *sys.argv[1:]]),
+            arguments=tuple(arguments),
+            targets=targets,  # type: ignore[arg-type]
+            after=after,
+            gpus=chosen,
+            processes=processes,
+            rounds=rounds,
+            measuring=measuring,
+            profile_steps=profile,
+            model=model,
+            keep=keep,
+            root=program.parent if reference else None,
+        ),
+        output,
+        output_format,
+    )
+
+
+def _gpus(asked: str) -> tuple[Gpu, ...]:
+    """The GPUs that the user named; empty for the CPU."""
+    from migrator.doctor import read_gpus
+
+    if asked in ("none", "cpu"):
+        return ()
+    found, _ = read_gpus()
+    if asked == "all":
+        return found
+    wanted = [part.strip() for part in asked.split(",")]
+    by_index = {str(gpu.index): gpu for gpu in found}
+    for part in wanted:
+        if part not in by_index:
+            _fail(f"--gpus {asked}: there is no GPU {part}; nvidia-smi lists {', '.join(by_index) or 'none'}", 2)
+    return tuple(by_index[part] for part in wanted)
+
+
+def _bench(request: Request, output: Path | None, output_format: str) -> None:
+    import json
+    import signal
+
+    from benchmarks.engine import benchmark
+    from benchmarks.results import dump
+    from migrator.console import tell
+    from migrator.source import SourceError
+
+    tell(f"{request.program}: will be executed, in copies of its folder\n")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # end what was started, and show what was measured
+    try:
+        report = benchmark(request, _progress())
+    except (OSError, SourceError) as error:
+        _fail(str(error))
+    if output is not None:
+        try:
+            output.write_text(json.dumps(dump(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        except OSError as error:
+            tell(f"mgmigrate: {output}: cannot be written: {error}\n")
+    _show(report, output_format)
+    failed = [v for v in report.variants if v.status in ("failed", "not-available")]
+    raise typer.Exit(4 if failed else 0)
+
+
+def _show(report: Report, output_format: str) -> None:
+    import json
+
+    from benchmarks.results import dump
+    from benchmarks.show import to_markdown, to_text
+    from migrator.console import put
+
+    if output_format == "json":
+        put(json.dumps(dump(report), indent=1, ensure_ascii=False) + "\n")
+    else:
+        put(to_markdown(report) if output_format == "markdown" else to_text(report))
+
+
+def _progress() -> Progress:
+    from migrator.console import tell
+
+    def show(what: str, number: int, total: int) -> None:
+        tell(f"[{number}/{total}] {what}\n")
+
+    return show
+
+
+def _compare(words: list[Path], output_format: str) -> None:
+    from benchmarks.compare import compare_reports, to_json, to_text
+    from benchmarks.results import ResultError, read
+    from migrator.console import put
+
+    if len(words) != 2:
+        _fail("bench compare takes two reports: A.json B.json", 2)
+    try:
+        difference = compare_reports(read(words[0]), read(words[1]))
+    except ResultError as error:
+        _fail(str(error))
+    put(to_json(difference) if output_format == "json" else to_text(difference, str(words[0]), str(words[1])))
