@@ -13,7 +13,7 @@ from migrator.facts.outside import outside_optimizers
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    if context.sharing.way != "call":
+    if context.sharing.way != "call" or context.program.is_joined:
         return
     for place in outside_optimizers(context.program):
         yield RULE.converted(

@@ -15,6 +15,8 @@ from migrator.facts.uniform import waits_for_all
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
+    if context.program.is_joined:
+        return  # an earlier conversion has seen to it
     alone = run_by_one(context.program)
     for place in read_backs(context.program):
         if any(one.contains(place.at) for one in alone):

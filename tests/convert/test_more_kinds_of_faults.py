@@ -343,3 +343,21 @@ def test_a_file_whose_mode_is_chosen_has_one_writer(project, mode):
         f"mode = 'r'\nif os.path.exists('log'):\n    mode = 'a'\nlog = open('log', {mode})\nlog.close()"
     )
     assert "open('log' if dist.get_rank() == 0 else os.devnull" in text
+
+
+def test_a_second_run_adds_no_second_wait_and_no_second_hook(project):
+    text, result = project.train(
+        """\
+        from elsewhere import BalancedDataParallel
+        class Head(nn.Module):
+            pass
+        ---
+        other = BalancedDataParallel(nn.Linear(2, 2))
+        head = Head()
+        optimizer = torch.optim.SGD(head.parameters(), 0.1)
+        optimizer.step()
+        torch.save(model.state_dict(), 'model.pt')
+        model.load_state_dict(torch.load('model.pt'))
+        """
+    )
+    assert result.questions and text.count("keep_alike(optimizer)") == 1 and text.count("barrier()") == 1
