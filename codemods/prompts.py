@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
+from migrator.facts.subclasses import is_mentioned
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -22,10 +23,12 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 context.helper(effect.at, "from_rank_zero"),
                 Replace(effect.at, f"from_rank_zero($0 if {test} else None)", (effect.at,)),
             )
-        else:
+        elif is_mentioned(context.program, effect.at):
             yield RULE.question(
                 effect.at, f"{effect.name}() would stop every process: remove it before training on several"
             )
+        else:
+            yield RULE.note(effect.at, f"{effect.name}() would stop every process, if this program ever called it")
 
 
 RULE = Rule("MG505", "prompts", check, __doc__ or "", hazards=("H87",))

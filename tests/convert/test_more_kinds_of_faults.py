@@ -361,3 +361,12 @@ def test_a_second_run_adds_no_second_wait_and_no_second_hook(project):
         """
     )
     assert result.questions and text.count("keep_alike(optimizer)") == 1 and text.count("barrier()") == 1
+
+
+def test_a_breakpoint_that_this_program_never_reaches_is_no_question(project):
+    project.write("tools.py", "import pdb\n\n\ndef used():\n    return 1\n\n\ndef unused():\n    pdb.set_trace()\n")
+    _, result = project.train("import tools\n---\ntools.used()")
+    assert not result.questions
+    project.write("tools.py", "import pdb\n\n\ndef used():\n    pdb.set_trace()\n")
+    _, result = project.train("import tools\n---\ntools.used()")
+    assert [d.rule for d in result.questions] == ["MG505"]
