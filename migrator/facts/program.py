@@ -44,6 +44,7 @@ _PRIVATE = re.compile(r"^(io\.(BytesIO|StringIO)|tempfile\.(Named|Spooled)?Tempo
 _OURS = frozenset(
     {"setup_distributed", "share_random_numbers", "wrap_model", "from_rank_zero", "NoWriter", "SplitDataParallel"}
 )
+_RANK_TEST = re.compile(r"get_rank\(\)|is_initialized\(\)|\.is_main_process\b")
 _PARALLEL_TEST = re.compile(r"gpu|cuda|parallel|multi|device|distribut|\bdp\b|\bddp\b|world", re.IGNORECASE)
 _NAMED_ALIKE = re.compile(r"(?!__)\w*(DataParallel\w*|data_parallel)")
 _ROLE_TEST = re.compile(r"train|eval|test|phase|mode|resume|pretrain|arch|sync|finetune", re.IGNORECASE)
@@ -73,7 +74,7 @@ class Program:
         A name that the module binds to something else anywhere, also locally, is not used.
         """
         for name, target in module.imports.items():
-            if target == qualified and self._only_import(module, name):
+            if target == qualified and name in module.scope.bindings and self._only_import(module, name):
                 return name, None
         if not any(wanted in scope.bindings for scope in module.scopes.values()):
             head, _, last = qualified.rpartition(".")
@@ -746,8 +747,8 @@ class Program:
 
 def _is_ours(module: Module) -> bool:
     """The module of helpers that an earlier conversion put beside the entry."""
-    return "setup_distributed" in module.scope.bindings and any(
-        b.kind == "def" for b in module.scope.bindings["setup_distributed"]
+    return ast.get_docstring(module.tree) == "What the processes of this program share." or any(
+        b.kind == "def" for b in module.scope.bindings.get("setup_distributed", ())
     )
 
 
@@ -778,13 +779,13 @@ def _treats_wrapped(node: ast.AST) -> bool:
 def is_settled(module: Module, node: ast.AST) -> bool:
     """True for what one process does already, or all of them take from rank 0."""
     if isinstance(node, ast.Call) and any(
-        isinstance(n, ast.IfExp) and "get_rank()" in module.segment(n.test) for n in ast.walk(node)
+        isinstance(n, ast.IfExp) and _RANK_TEST.search(module.segment(n.test)) for n in ast.walk(node)
     ):
         return True
     child = node
     for ancestor in module.ancestors(node):
         if isinstance(ancestor, ast.If | ast.IfExp) and child is not ancestor.test:
-            if re.search(r"get_rank\(\)|is_initialized\(\)", module.segment(ancestor.test)):
+            if _RANK_TEST.search(module.segment(ancestor.test)):
                 return True
         if isinstance(ancestor, ast.Call) and dotted(ancestor.func) == "from_rank_zero":
             return True

@@ -98,7 +98,9 @@ def rank_zero_goes_first(program: Program, statement: Span) -> bool:
     node = _statement_at(module, statement)
     block = module.block(node) if node is not None else []
     place = block.index(node) if node in block else 0
-    return place > 0 and all(word in module.segment(block[place - 1]) for word in ("get_rank()", ".barrier()"))
+    before = module.segment(block[place - 1]) if place > 0 else ""
+    waits = (("get_rank()", ".barrier()"), (".is_main_process", ".wait_for_everyone()"))
+    return any(all(word in before for word in words) for words in waits)
 
 
 def missing_file_test(program: Program, statement: Span) -> Span | None:
