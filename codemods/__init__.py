@@ -33,6 +33,7 @@ RULE_FILES = (
     "split_batches",
     "set_epoch",
     "vary_seed",
+    "set_order",
     "share_evaluation",
     "larger_batch",
     "mixed_precision",

@@ -370,3 +370,40 @@ def test_a_breakpoint_that_this_program_never_reaches_is_no_question(project):
     project.write("tools.py", "import pdb\n\n\ndef used():\n    pdb.set_trace()\n")
     _, result = project.train("import tools\n---\ntools.used()")
     assert [d.rule for d in result.questions] == ["MG505"]
+
+
+# ---------------------------------------------------------------- sets of texts
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("names = list(set(os.listdir('.')))", "names = from_rank_zero(list(set(os.listdir('.'))))"),
+        (
+            "numbers = {n: i for i, n in enumerate(set(os.listdir('.')))}",
+            "enumerate(from_rank_zero(list(set(os.listdir('.')))))",
+        ),
+        ("a = {f[:2] for f in os.listdir('.')}\nb = tuple(a)", "b = from_rank_zero(tuple(a))"),
+        ("a = set()\nfor f in os.listdir('.'):\n    a.add(f)\nb = list(a)", "b = from_rank_zero(list(a))"),
+        ("names = sorted(list(set(os.listdir('.'))))", None),
+        ("names = list(set(os.listdir('.')))\nnames.sort()", None),
+        ("count = len(list(set(os.listdir('.'))))", None),
+        ("numbers = list(set(range(9)))", None),
+        ("pids = [1, 2]\npids = list(set(pids))", None),
+    ],
+)
+def test_lists_of_sets_have_one_order(project, body, expected):
+    text, result = project.train(body)
+    assert (expected in text) if expected else ("from_rank_zero" not in text)
+    assert not result.questions
+
+
+def test_a_list_of_a_set_where_data_is_loaded_is_asked_about(project):
+    _, result = project.train(
+        """\
+        class Words(torch.utils.data.Dataset):
+            def __getitem__(self, i):
+                return list(set(self.lines[i].split()))
+        ---
+        Words()
+        """
+    )
+    assert [d.rule for d in result.questions] == ["MG208"]
