@@ -234,16 +234,16 @@ class Module:
                     self._bind_target(scope, element, kind, node, value, (*path, position))
 
     def _walk(self, node: ast.AST, scope: Scope) -> None:
-        stack: list[tuple[ast.AST, Scope]] = [(child, scope) for child in reversed(list(ast.iter_child_nodes(node)))]
-        for child, _ in stack:
+        stack: list[tuple[ast.AST, Scope]] = []
+        for child in reversed(_children(node)):
             self.parents[child] = node
+            stack.append((child, scope))
         while stack:
             current, scope = stack.pop()
             self.scope_of[current] = scope
             self.nodes.append(current)
             inner = self._visit(current, scope)
-            children = list(ast.iter_child_nodes(current))
-            for child in reversed(children):
+            for child in reversed(_children(current)):
                 self.parents[child] = current
                 outside = inner is not scope and _is_evaluated_outside(current, child)
                 stack.append((child, scope if outside else inner))
@@ -373,6 +373,20 @@ class Module:
             if known is not None:
                 head = known
         return ".".join([head, *reversed(parts)])
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """The child nodes in source order, without contexts and operators (which all trees share, and which have no place)."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        if name in ("ctx", "op", "ops"):
+            continue
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif isinstance(value, list):
+            found += [one for one in value if isinstance(one, ast.AST)]
+    return found
 
 
 def _is_evaluated_outside(node: ast.AST, child: ast.AST) -> bool:
