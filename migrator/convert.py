@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 # What only says in today's words what the program says already; `verify` applies them to an original that it cannot run.
 MODERN_RULES = frozenset({"MG001", "MG004", "MG005", "MG006", "MG007", "MG008", "MG009", "MG010"})
+_FROM_DDP = (
+    "this program uses DistributedDataParallel already, which is not converted to accelerate's form: convert the"
+    " DataParallel program that it came from, or take DistributedSampler out and prepare() in, by hand"
+)
 _IGNORE = re.compile(r"#\s*mgmigrate:\s*ignore\[([A-Z0-9, ]+)\]")
 
 
@@ -101,7 +105,7 @@ def convert_project(entry: Path, program: Program, options: Options) -> Conversi
     project = program.project
     shown = project.entry.path
     if not program.wraps:
-        return _nothing_to_do(program, shown, tuple(_problem(error) for error in project.problems))
+        return _nothing_to_do(program, shown, tuple(_problem(error) for error in project.problems), options)
     sharing, diagnostics = diagnose(program, options)
     diagnostics, changes = _apply(project, program, diagnostics, options)
     diagnostics.sort(key=lambda d: (d.at.path != shown, d.at.path, d.at.line, d.rule))
@@ -123,9 +127,10 @@ def diagnose(program: Program, options: Options) -> tuple[Sharing, list[Diagnost
     if not program.trains:
         sharing = Sharing("alone", "the program only evaluates: it runs on one GPU")
     else:
-        sharing = choose_sharing(program, options.sampling, options.loss)
+        sharing = choose_sharing(program, options.sampling, options.loss, options.find_unused)
         if sharing.way == "batch" and options.target == "accelerate":
-            sharing = choose_sharing(program, "call")
+            why = sharing.reason[len(sharing.reason.partition(" (")[0]) :]  # the obstacle, with its place
+            sharing = Sharing("call", f"the batch is split where the model is called, as DataParallel split it{why}")
     context = Context(program, sharing, options)
     rules = [rule for rule in load_rules() if _selected(rule, options) and (program.trains or rule.evaluation)]
     diagnostics: list[Diagnostic] = list(problems)
@@ -143,7 +148,9 @@ def _problem(error: SourceError) -> Diagnostic:
     return Diagnostic("MG002", Span(error.path, 0, 0, error.line), error.message, "note", None, "display-only")
 
 
-def _nothing_to_do(program: Program, shown: str, problems: tuple[Diagnostic, ...]) -> Conversion:
+def _nothing_to_do(
+    program: Program, shown: str, problems: tuple[Diagnostic, ...], options: Options
+) -> Conversion:
     module = program.entry_module
     start = Span(module.path, 0, 0, 1)
     rows = list(problems)
@@ -153,6 +160,8 @@ def _nothing_to_do(program: Program, shown: str, problems: tuple[Diagnostic, ...
         )
         for one in program.look_alikes
     ]
+    if options.target == "accelerate" and program.existing_ddp:
+        rows.append(Diagnostic("MG902", program.existing_ddp[0].at, _FROM_DDP, "question", None, "display-only"))
     if program.mentions:
         rows.append(Diagnostic("MG000", start, "nothing to do: DataParallel is only mentioned, never called", "note"))
     else:

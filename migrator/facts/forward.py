@@ -14,6 +14,7 @@ from migrator.facts.program import Program
 from migrator.facts.syntax import Module, Span, argument, dotted, names_in
 
 Against = tuple[Module, ast.AST, str]
+UNUSED = "no forward pass uses"
 
 _WITHOUT_PARAMETERS = (
     *(
@@ -131,7 +132,7 @@ def _unused(program: Program, module: Module, node: ast.ClassDef) -> Iterator[Ag
         for target in statement.targets:
             if isinstance(target, ast.Attribute) and _is_own(target.value, init):
                 if _has_parameters(program, module, statement.value) and not _is_used(program, target):
-                    yield module, statement, f"no forward pass uses {dotted(target)}"
+                    yield module, statement, f"{UNUSED} {dotted(target)}"
 
 
 def _has_parameters(program: Program, module: Module, call: ast.Call) -> bool:

@@ -28,9 +28,9 @@ class Sharing:
     obstacles: tuple[Place, ...] = ()
 
 
-def choose_sharing(program: Program, wanted: str = "auto", loss: str = "auto") -> Sharing:
+def choose_sharing(program: Program, wanted: str = "auto", loss: str = "auto", find_unused: bool = False) -> Sharing:
     """Choose the cheapest exact way for a program, or the one that the user asks for."""
-    training = read_training(program, loss == "local")
+    training = read_training(program, loss == "local", find_unused)
     if wanted == "call":
         return Sharing("call", "asked for: the batch is split where the model is called")
     if loss == "global":

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from migrator.facts.flow import Flow, is_none
+from migrator.facts.flow import Flow, draws_random, is_none
+from migrator.facts.forward import UNUSED
 from migrator.facts.model import Place
 from migrator.facts.program import Program
 from migrator.facts.resolve import Value
@@ -110,14 +111,18 @@ class Training:
     order_obstacles: list[Place] = field(default_factory=list)  # against a DistributedSampler only
 
 
-def read_training(program: Program, local_loss: bool = False) -> Training:
-    """Read the program's one training loop; with `local_loss` the user vouches for the loss."""
-    return _Reader(program, local_loss).read()
+def read_training(program: Program, local_loss: bool = False, find_unused: bool = False) -> Training:
+    """Read the program's one training loop.
+
+    With `local_loss` the user vouches for the loss; with `find_unused` parameters may go unused.
+    """
+    return _Reader(program, local_loss, find_unused).read()
 
 
 class _Reader:
-    def __init__(self, program: Program, local_loss: bool = False):
-        self.program, self.resolver, self.local_loss = program, program.resolver, local_loss
+    def __init__(self, program: Program, local_loss: bool = False, find_unused: bool = False):
+        self.program, self.resolver = program, program.resolver
+        self.local_loss, self.find_unused = local_loss, find_unused
         self.training = Training()
 
     # ---------------------------------------------------------------- obstacles
@@ -139,7 +144,8 @@ class _Reader:
     def read(self) -> Training:
         self._check_wraps()
         for module, node, note in unfit(self.program):
-            self.obstacle(module, node, note)
+            if not (self.find_unused and note.startswith(UNUSED)):
+                self.obstacle(module, node, note)
         backwards = [
             (m, c) for m, c in self.program.calls() if isinstance(c.func, ast.Attribute) and c.func.attr == "backward"
         ]
@@ -415,6 +421,7 @@ class _Reader:
             if isinstance(t, ast.Name)
         ):
             self.order_obstacle(module, epochs, "the number of the epoch is changed inside its loop")
+        self._check_epoch_draws(module, epochs, inner)
         if not self.training.loaders:
             return
         name = self._visible_loader(module, epochs, self.training.loaders)
@@ -422,6 +429,14 @@ class _Reader:
             self.order_obstacle(module, epochs, "the training loader cannot be reached where epochs are counted")
         else:
             self.training.loader_in_epoch_scope = name
+
+    def _check_epoch_draws(self, module: Module, epochs: ast.For, inner: ast.AST) -> None:
+        """Random numbers that an epoch draws outside its batches: all processes would draw their own."""
+        for statement in epochs.body:
+            if inner is statement or inner in set(ast.walk(statement)):
+                continue
+            if draws_random(self.program, module, statement):
+                self.obstacle(module, statement, "random numbers are drawn between the epochs")
 
     def _visible_loader(self, module: Module, epochs: ast.For, loaders: list[Loader]) -> str | None:
         """An expression for the training loader that holds inside the epoch loop."""
@@ -467,7 +482,7 @@ class _Reader:
     # ---------------------------------------------------------------- the body of the loop
     def _read_body(self, module: Module, loop: ast.For, backward: ast.Call) -> None:
         reader = Flow(self, module, loop)
-        reader.read(loop.body)
+        reader.follow()
         self.training.moves_inputs = reader.moves
         self.training.loss = reader.loss_text
         self.training.meters = tuple(self._meters(module, loop, reader))
@@ -639,21 +654,55 @@ class _Reader:
             self._check_batch_text(loader)
 
     def _check_batch_text(self, loader: Loader) -> None:
-        if not loader.batch_text.replace(".", "").replace("_", "").isalnum() or loader.batch_text[0].isdigit():
+        if not re.fullmatch(r"[A-Za-z_][\w.]*", loader.batch_text):
             return
-        attribute = loader.batch_text.rpartition(".")[2]
-        for owner in self.program.modules:
-            for node in owner.nodes:
-                if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
-                    continue
-                text = dotted(node) or ""
-                if text != loader.batch_text and not ("." in loader.batch_text and text.endswith("." + attribute)):
-                    continue
-                if not self._is_global_use(owner, node):
-                    self.obstacle(owner, node, f"{text} is also used for something else than loading")
+        module = self.program.module_at(loader.at)
+        node = next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == loader.batch)
+        for text, scope in self._same_value(module, node, 0):
+            attribute = text.rpartition(".")[2]
+            for owner in self.program.modules:
+                for use in owner.nodes:
+                    if not isinstance(use, ast.Name | ast.Attribute) or not isinstance(use.ctx, ast.Load):
+                        continue
+                    if isinstance(use, ast.Name):
+                        found = owner.lookup(use.id, owner.scope_of.get(use, owner.scope)) if use.id == text else None
+                        if found is None or found[0] is not scope:
+                            continue
+                    elif use.attr != attribute:
+                        continue
+                    if not self._is_global_use(owner, use):
+                        self.obstacle(owner, use, f"{dotted(use)} is also used for something else than loading")
+
+    def _same_value(self, module: Module, node: ast.expr, depth: int) -> Iterator[tuple[str, Scope | None]]:
+        """Spellings of the same number: the name, what it was assigned from, and what calls passed for it."""
+        text = dotted(node)
+        if text is None or depth > 3:
+            return
+        if not isinstance(node, ast.Name):
+            yield text, None
+            return
+        found = module.lookup(node.id, module.scope_of.get(node, module.scope))
+        yield text, found[0] if found else None
+        for binding in found[1] if found else []:
+            if binding.kind == "assign" and isinstance(binding.value, ast.Name | ast.Attribute):
+                yield from self._same_value(module, binding.value, depth + 1)
+            elif binding.kind == "param" and found is not None:
+                bound = found[0].parent is not None and found[0].parent.is_class
+                for caller, call in self.resolver.call_sites(found[0].node):
+                    position = binding.path[0] - (1 if bound else 0) if binding.path else None
+                    given = argument(call, binding.target, position)
+                    if isinstance(given, ast.Name | ast.Attribute):
+                        yield from self._same_value(caller, given, depth + 1)
 
     def _is_global_use(self, module: Module, node: ast.AST) -> bool:
         """Uses for which the size of the whole batch is the right one: loaders, arithmetic with lengths, text."""
+        parent = module.parents.get(node)
+        if isinstance(parent, ast.keyword):
+            parent = module.parents.get(parent)
+        if isinstance(parent, ast.Call) and parent.func is not node:
+            callee = self.resolver.callee(module, parent)
+            if callee is not None and isinstance(callee[1], ast.FunctionDef):
+                return True  # what the function does with its parameter is looked at there
         for ancestor in module.ancestors(node):
             if isinstance(ancestor, ast.Call):
                 name = self.program.external(module, ancestor)
@@ -713,7 +762,7 @@ class _Reader:
     def _evaluation(self, module: Module, loop: ast.For, loader_module: Module, call: ast.Call) -> EvaluationLoop:
         probe = _Reader(self.program)
         flow = Flow(probe, module, loop, evaluation=True)
-        flow.read(loop.body)
+        flow.follow()
         uses = tuple(flow.model_calls)
         why = probe.training.obstacles[0].note if probe.training.obstacles else flow.uncountable
         loader = self._loader(loader_module, call, training=False)
