@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from codemods.base import Rule
-    from codemods.runner import ConvertToDDP
+    from codemods.runner import ConvertToAccelerate, ConvertToDDP
 
-__all__ = ["ConvertToDDP", "load_rules"]
+__all__ = ["ConvertToAccelerate", "ConvertToDDP", "load_rules"]
 
 RULE_FILES = (
     "non_blocking",
@@ -68,6 +68,7 @@ RULE_FILES = (
     "replica_callbacks",
     "make_accelerator",
     "hand_over",
+    "chosen_device",
     "prepare",
     "unwrap",
     "bare_keys",
@@ -84,8 +85,9 @@ def load_rules() -> list[Rule]:
 
 def __getattr__(name: str) -> type[ConvertToDDP]:
     """`codemods.ConvertToDDP`, imported when a codemod runner asks for it (libcst.codemod doubles the start-up time)."""
-    if name == "ConvertToDDP":
-        from codemods.runner import ConvertToDDP
+    if name in ("ConvertToAccelerate", "ConvertToDDP"):
+        from codemods import runner
 
-        return ConvertToDDP
+        found: type[ConvertToDDP] = getattr(runner, name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

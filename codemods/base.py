@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from migrator.edits import AddHelper, AddImport, Edit
-from migrator.facts.handing import NAME, is_handed
+from migrator.facts.handing import NAME, has_function, is_handed
 from migrator.facts.program import Program
 from migrator.facts.sharing import Sharing
 from migrator.facts.syntax import Span
@@ -108,12 +108,17 @@ class Context:
         """What knows the processes, spelled for the module of `at`: torch.distributed, the Accelerator or its state."""
         if not self.accelerate:
             return self.dist(at)
-        if at.path == self.program.entry_module.path and self.program.entry.kind != "early":
+        if at.path == self.program.entry_module.path and self.program.entry.kind != "early" and self.is_after_start(at):
             return self.accelerator(at)
         if self.sharing.way == "distributed" and is_handed(self.program, at):
             return NAME, ()
         name, edits = self.module(at, "accelerate.PartialState")
         return f"{name}()", edits
+
+    def is_after_start(self, at: Span) -> bool:
+        """True when the processes have met before a place of the entry is run: in functions, and below that statement."""
+        first = self.program.entry.first
+        return has_function(self.program.module_at(at), at) or (first is not None and at.start >= first.start)
 
     def is_rank_zero(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
         """A test that holds on one process only, spelled for the module of `at`."""

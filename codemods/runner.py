@@ -1,12 +1,13 @@
 """The conversion as a libcst codemod, for people who have a codemod runner.
 
-`python -m libcst.tool codemod -x codemods.ConvertToDDP train.py` converts one module, with every helper inside it; what a
-person must decide comes out as the runner's warnings.
+`python -m libcst.tool codemod -x codemods.ConvertToDDP --no-format train.py` converts one module, with every helper inside it;
+what a person must decide comes out as the runner's warnings.  (Without `--no-format` the runner wants black.)
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import libcst as cst
 from libcst.codemod import CodemodCommand, SkipFile
@@ -20,11 +21,14 @@ class ConvertToDDP(CodemodCommand):
     """Convert an nn.DataParallel program to DistributedDataParallel."""
 
     DESCRIPTION = "Convert an nn.DataParallel program to DistributedDataParallel."
+    TARGET: Literal["ddp", "accelerate"] = "ddp"
 
     def transform_module_impl(self, tree: cst.Module) -> cst.Module:
         path = Path(self.context.filename or "module.py")
         try:
-            conversion = convert_program(path, Options(inline_helpers=True), Source(str(path), tree.code))
+            conversion = convert_program(
+                path, Options(target=self.TARGET, inline_helpers=True), Source(str(path), tree.code)
+            )
         except SourceError as error:
             raise SkipFile(str(error)) from error
         for diagnostic in conversion.diagnostics:
@@ -37,3 +41,10 @@ class ConvertToDDP(CodemodCommand):
             names = ", ".join(str(p.name) for p in changes)
             raise SkipFile(f"{path}: needs changes in {names} too; use `mgmigrate convert {path}`")
         return cst.parse_module(own.after, config=tree.config_for_parsing) if own is not None else tree
+
+
+class ConvertToAccelerate(ConvertToDDP):
+    """Convert an nn.DataParallel program to Hugging Face accelerate."""
+
+    DESCRIPTION = "Convert an nn.DataParallel program to Hugging Face accelerate."
+    TARGET = "accelerate"

@@ -148,9 +148,7 @@ def _problem(error: SourceError) -> Diagnostic:
     return Diagnostic("MG002", Span(error.path, 0, 0, error.line), error.message, "note", None, "display-only")
 
 
-def _nothing_to_do(
-    program: Program, shown: str, problems: tuple[Diagnostic, ...], options: Options
-) -> Conversion:
+def _nothing_to_do(program: Program, shown: str, problems: tuple[Diagnostic, ...], options: Options) -> Conversion:
     module = program.entry_module
     start = Span(module.path, 0, 0, 1)
     rows = list(problems)

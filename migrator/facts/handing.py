@@ -57,6 +57,11 @@ def is_handed(program: Program, at: Span) -> bool:
     return function is not None and any(module.span(function) == one.whole for one in handed_functions(program))
 
 
+def has_function(module: Module, at: Span) -> bool:
+    """True when a place is inside of a function."""
+    return _function_at(module, at) is not None
+
+
 def _places(program: Program) -> Iterator[Span]:
     """Where the converted program needs the object itself."""
     training = read_training(program)

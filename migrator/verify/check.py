@@ -249,7 +249,7 @@ def trim_unit(request: VerifyRequest) -> int:
     if request.after is None:
         return 1
     text = "\n".join(_sources(request.after))
-    if "accelerate" in text and "Accelerator" in text:
+    if "Accelerator(" in text and ".prepare(" in text:
         return 0  # accelerate fills the last batch: whole batches only
     return request.devices if "DistributedSampler" in text else 1
 
@@ -273,10 +273,11 @@ def _server(server: ForkServer | None, request: VerifyRequest) -> Iterator[ForkS
 def preload(request: VerifyRequest) -> tuple[str, ...]:
     """Large modules that the program names: imported once, before the forks."""
     wanted = ["numpy"]
-    texts = list(_sources(request.before))
+    texts = [*_sources(request.before), *(_sources(request.after) if request.after is not None else ())]
     for word, name in (
         ("torchvision", "torchvision"),
         ("transformers", "transformers"),
+        ("from accelerate import", "accelerate"),
         ("tensorboard", "torch.utils.tensorboard"),
     ):
         if any(word in text for text in texts):
