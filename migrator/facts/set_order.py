@@ -17,6 +17,8 @@ _ORDERED = frozenset({"list", "tuple", "enumerate"})
 # What gives the same for every order.
 _BLIND = re.compile(r"(^|\.)(sorted|len|sum|min|max|any|all|set|frozenset|Counter|print|isin|in1d|remove|sort|unique)$")
 _SET_METHODS = frozenset({"union", "intersection", "difference", "symmetric_difference"})
+# Names of things that are numbers; labels and ids may be texts.
+_NUMBERS = re.compile(r"(^|[._])(ind(ex|ice)s?|indexes|idxs?|pids?|cam(id)?s?)(_container|_set)?$")
 _IN_WORKERS = re.compile(r"^(__getitem__|__iter__|\w*collate\w*|__call__)$")
 
 
@@ -51,7 +53,7 @@ def _is_set(module: Module, node: ast.AST, depth: int) -> bool:
         return any(isinstance(e, ast.Constant) and isinstance(e.value, str) for e in node.elts)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.BitAnd | ast.Sub | ast.BitXor):
         return _is_set(module, node.left, depth) and _is_set(module, node.right, depth)
-    if isinstance(node, ast.Name) and depth < 3:
+    if isinstance(node, ast.Name) and depth < 3 and not _NUMBERS.search(node.id):
         lookup = module.lookup(node.id, module.scope_of.get(node, module.scope))
         values = [b.value for b in lookup[1] if b.kind != "augment"] if lookup else []
         return bool(values) and all(v is not None and _is_set_binding(module, v, depth) for v in values)
