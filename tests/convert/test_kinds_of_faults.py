@@ -226,6 +226,19 @@ def test_a_folder_that_must_be_new_is_made_by_one_process(files):
     assert text.index("'logs'") < text.index("dist.barrier()")
 
 
+def test_a_folder_that_may_be_there_already_needs_nothing(files):
+    head = "import errno"
+    body = """
+    try:
+        os.makedirs("out")
+    except OSError as error:
+        if error.errno != errno.EEXIST:
+            raise
+    """
+    files(train=program(body, head))
+    assert 'os.makedirs("out")' in files.read()
+
+
 def test_the_next_number_of_a_run_is_found_by_one_process(files):
     body = """
     runs = sorted(glob.glob("run_*"))
