@@ -35,6 +35,7 @@ def applies(session: Session, size: Any, keywords: Any) -> bool:
         not session.foreign
         and session.depth == 0
         and not session.splitting
+        and not session.fetching
         and session.latest_rows is not None
         and len(size) > 0
         and size[0] == session.latest_rows

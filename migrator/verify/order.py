@@ -21,6 +21,7 @@ from torch.utils.data import dataloader as loaders
 from torch.utils.data._utils import fetch as fetchers
 
 from .determinism import Stream, changed, get_states, kept_states, note_natural, pin, seed_number, set_seeds
+from .replay import replayed
 from .session import Session
 
 WATCHED_SAMPLES = 16  # samples of which it is noted which generators they use
@@ -221,6 +222,7 @@ def _patch_loader(session: Session) -> None:
         self._verify_epoch = of.__dict__.setdefault("_verify_epochs", 0)
         of.__dict__["_verify_epochs"] += 1
         self._verify_queue = collections.deque()
+        self._verify_loader = of
         session.counters["workers"] += int(of.num_workers > 0)
         self._verify_shuffles = _shuffles(of._index_sampler)
         self._verify_name, self._verify_noted = f"sampler of a {name}", False
@@ -254,6 +256,8 @@ def _patch_loader(session: Session) -> None:
         ids = self._verify_queue.popleft() if self._verify_queue else None
         if session.foreign:
             return batch
+        if torch.is_grad_enabled():
+            batch = replayed(session, self._verify_loader, batch, ids, self._verify_epoch, self._num_yielded - 1)
         return deliver(session, batch, ids, self._verify_epoch, self._verify_shuffles)
 
     loader.__init__, loader.__len__ = patched_init, count
@@ -340,6 +344,13 @@ def _patch_items(session: Session) -> None:
             return item
 
     def fetch(self: Any, chosen: Any) -> Any:
+        session.fetching = True
+        try:
+            return made(self, chosen)
+        finally:
+            session.fetching = False
+
+    def made(self: Any, chosen: Any) -> Any:
         if not self.auto_collation:
             return self.collate_fn(one(self, chosen))
         several = getattr(self.dataset, "__getitems__", None)
@@ -347,6 +358,10 @@ def _patch_items(session: Session) -> None:
             with kept_states():
                 set_seeds(session.settings.seed, "samples", repr(chosen))
                 return self.collate_fn(several([int(x) if isinstance(x, Sample) else x for x in chosen]))
-        return self.collate_fn([one(self, x) for x in chosen])
+        items = [one(self, x) for x in chosen]
+        with kept_states():
+            # A collate function that draws: equal where the samples are, whatever was drawn before.
+            set_seeds(session.settings.seed, "collate", [root_number(self.dataset, x) for x in chosen])
+            return self.collate_fn(items)
 
     fetcher.fetch = fetch

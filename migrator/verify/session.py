@@ -47,6 +47,7 @@ class Session:
     ended: bool = False
     # -- calls and batches since the last optimizer step
     depth: int = 0  # inside how many wrapped calls
+    fetching: bool = False  # samples and batches are being made in this process
     candidates: list[Call] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     evaluations: list[Call] = field(default_factory=list)
