@@ -270,6 +270,11 @@ def test_one_process_logs(files):
     assert "if dist.get_rank() != 0:\n        logging.disable(logging.WARNING)" in files.read()
 
 
+def test_handlers_that_are_set_up_from_a_file_write_once(files):
+    files(train=program("logging.config.dictConfig({'version': 1})", "import logging.config"))
+    assert "if dist.get_rank() == 0:\n        logging.config.dictConfig" in files.read()
+
+
 def test_one_process_shows_the_progress(files):
     files(train=program("for i in tqdm(range(3)):\n    pass", "from tqdm import tqdm"))
     assert "tqdm(range(3), disable=dist.get_rank() != 0)" in files.read()
