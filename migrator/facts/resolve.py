@@ -377,9 +377,13 @@ class Resolver:
             return
         head, _, last = name.rpartition(".")
         owner = self.find_module(head, module) if head else None
-        if owner is not None and last in owner.scope.bindings:
-            for other in owner.scope.bindings[last]:
-                yield from self._binding(owner, owner.scope, other)
+        if owner is not None and last in owner.scope.bindings and binding.node not in self._importing:
+            self._importing.add(binding.node)  # modules may import a name from each other, in a circle
+            try:
+                found = [v for other in owner.scope.bindings[last] for v in self._binding(owner, owner.scope, other)]
+            finally:
+                self._importing.discard(binding.node)
+            yield from found
             return
         yield Value("module", binding.node, module, name)
 

@@ -407,3 +407,18 @@ def test_a_list_of_a_set_where_data_is_loaded_is_asked_about(project):
         """
     )
     assert [d.rule for d in result.questions] == ["MG208"]
+
+
+def test_a_package_that_imports_its_own_modules(project):
+    project.write("kit/__init__.py", "from . import nets\nfrom . import parts\n")
+    project.write(
+        "kit/nets.py", "from . import parts\nfrom kit import nets\n\n\ndef make():\n    return parts.layer()\n"
+    )
+    project.write(
+        "kit/parts.py", "from torch import nn\n\nfrom . import nets\n\n\ndef layer():\n    return nn.Linear(2, 2)\n"
+    )
+    text, _ = project.train(
+        "from kit import nets\n---\nfor p in nets:\n    print(p)\ntorch.optim.SGD(nets.make().parameters(), 0.1)",
+        wrap="nn.DataParallel(nets.make())",
+    )
+    assert "SplitDataParallel(nets.make())" in text
