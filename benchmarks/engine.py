@@ -73,11 +73,12 @@ class _Found:
     work: Work | None = None
     communication: Communication | None = None
     error: str | None = None
+    versions: dict[str, str | None] = field(default_factory=dict)  # as the process saw them
 
 
 def benchmark(request: Request, progress: Progress | None = None, machine: Machine | None = None) -> Report:
     """Run everything.  Raises `OSError` and `SourceError` where the program cannot be read."""
-    machine = machine or read_machine()
+    machine = machine or read_machine(with_torch=False)
     plans, missing = make_plans(request)
     found = {plan.name: _Found() for plan in plans}
     notes: list[str] = []
@@ -95,7 +96,7 @@ def benchmark(request: Request, progress: Progress | None = None, machine: Machi
         created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         device="cuda" if request.gpus else "cpu",
         source="measured",
-        environment=read_environment(request, machine),
+        environment=read_environment(request, machine, {k: v for f in found.values() for k, v in f.versions.items()}),
         variants=tuple(variants),
         model=request.model,
         warmup_steps=request.measuring.warmup,
@@ -212,6 +213,7 @@ def _run(request: Request, plan: Plan, one: _Found, folder: Path, turn: int, pro
     if not run.windows:
         raise RunFailed("every step of the windows crossed the end of an epoch: the epochs are too short to be timed")
     one.runs.append(run)
+    one.versions = documents[0]["versions"]
     if one.work is None:
         one.work = make_work(documents, run, plan.devices)
     if measuring.profile_steps:
@@ -253,8 +255,8 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 # -------------------------------------------------------------------- environment
-def read_environment(request: Request, machine: Machine) -> Environment:
-    """The header of a report.  `load` is what it was before the first run."""
+def read_environment(request: Request, machine: Machine, versions: Mapping[str, str | None]) -> Environment:
+    """The header of a report.  `load` is what it was before the first run; versions are those that a measured process saw."""
     used = {gpu.index for gpu in request.gpus}
     pairs = [(i, j) for i in sorted(used) for j in sorted(used) if j < i]
     links = sorted({machine.links[i][j] for i, j in pairs if i < len(machine.links) and j < len(machine.links[i])})
@@ -265,10 +267,10 @@ def read_environment(request: Request, machine: Machine) -> Environment:
         topology=", ".join(links) or None,
         p2p=peers == {"OK"} if peers else None,
         driver=machine.driver if gpu else None,
-        cuda=machine.torch_cuda if gpu else None,
-        cudnn=machine.cudnn if gpu else None,
-        nccl=machine.nccl if gpu else None,
-        torch=machine.torch,
+        cuda=versions.get("cuda", machine.torch_cuda) if gpu else None,
+        cudnn=versions.get("cudnn", machine.cudnn) if gpu else None,
+        nccl=versions.get("nccl", machine.nccl) if gpu else None,
+        torch=versions.get("torch", machine.torch),
         accelerate=machine.accelerate,
         python=machine.python,
         cpu=_cpu_name(),

@@ -37,10 +37,10 @@ def with_unit(value: float | None, unit: str) -> str:
 
 # -------------------------------------------------------------------- tables
 def throughput_rows(report: Report) -> tuple[list[str], list[list[str]]]:
-    unit = "device" if report.device == "cuda" else "process"
+    unit, plural = ("device", "devices") if report.device == "cuda" else ("process", "processes")
     head = [
         "variant",
-        f"{unit}s",
+        plural,
         "samples/s",
         f"per {unit}",
         "step p50",

@@ -94,10 +94,10 @@ class Line:
 
 
 # -------------------------------------------------------------------- reading
-def read_machine() -> Machine:
-    """Ask the machine; whatever cannot be asked is left empty."""
+def read_machine(with_torch: bool = True) -> Machine:
+    """Ask the machine; whatever cannot be asked is left empty.  Without torch: only its version, and nothing is imported."""
     gpus, driver = _gpus()
-    torch_facts = _torch()
+    torch_facts = _torch() if with_torch else {**_NO_TORCH, "torch": _version("torch")}
     shm = _shm()
     return Machine(
         system=platform.system(),
@@ -177,13 +177,23 @@ def parse_matrix(said: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(row[1 : len(rows) + 1]) for row in rows)
 
 
+_NO_TORCH: dict[str, Any] = {
+    "torch": None,
+    "torch_error": "",
+    "torch_cuda": None,
+    "cudnn": None,
+    "nccl": None,
+    "backends": (),
+}
+
+
 def _torch() -> dict[str, Any]:
-    empty: dict[str, Any] = {"torch": None, "torch_error": "", "torch_cuda": None, "cudnn": None, "nccl": None}
+    empty = dict(_NO_TORCH)
     try:
         import torch
         import torch.distributed as dist
     except Exception as error:  # a broken install fails in many ways
-        return {**empty, "torch_error": f"{type(error).__name__}: {error}"[:200], "backends": ()}
+        return {**empty, "torch_error": f"{type(error).__name__}: {error}"[:200]}
     with contextlib.suppress(Exception):
         cudnn = torch.backends.cudnn.version()
         empty["cudnn"] = str(cudnn) if cudnn else None

@@ -201,6 +201,7 @@ class Meter:
             "autocast": self.autocast,
             "work": self.work,
             "memory": self.memory or read_memory([], self.rank),
+            "versions": read_versions(self.cuda),
             "trace": self.trace,
             "profile_error": self.profile_error,
         }
@@ -346,6 +347,17 @@ def describe_work(optimizer: torch.optim.Optimizer, cuda: bool) -> dict[str, Any
         "threads": torch.get_num_threads(),
         "device": str(parameters[0].device) if parameters else None,
     }
+
+
+def read_versions(cuda: bool) -> dict[str, str | None]:
+    found: dict[str, str | None] = {"torch": torch.__version__}
+    if cuda:
+        found["cuda"] = torch.version.cuda
+        with contextlib.suppress(Exception):
+            found["cudnn"] = str(torch.backends.cudnn.version())
+        with contextlib.suppress(Exception):
+            found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
+    return found
 
 
 def read_memory(devices: list[int], rank: int) -> list[dict[str, Any]]:
