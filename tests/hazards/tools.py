@@ -7,6 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from codemods import load_rules
 from codemods.base import Diagnostic, Options
 from migrator.convert import Conversion, convert_program
 from migrator.write import encoded
@@ -17,6 +18,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 _MARK = re.compile(r"# reported: (MG\d+)")
 # Said of every program with a sampler for each process, at its loader.
 GENERAL = {"MG201", "MG204", "MG702"}
+_ACCELERATE_ONLY = {"MG104", "MG305", "MG306", "MG411"}
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,19 @@ def reported(conversion: Conversion) -> list[Diagnostic]:
     return [d for d in conversion.diagnostics if d.fix is None]
 
 
-def answer(case: Case, conversion: Conversion) -> str:
-    """converted, question or note: what the hazard's own place came to."""
-    if conversion.questions:
-        return "question"
-    told = {d.rule for d in reported(conversion)} - GENERAL
-    own = set(case.rules) - {"MG101", "MG201", "MG202", "MG204", "MG301", "MG302"}
-    return "note" if told and not own and case.catalogue.startswith(("warn", "flag")) else "converted"
+def answer(case: Case) -> str:
+    """What becomes of the hazard's own place."""
+    if not case.verdict:
+        return "converted; the rest is a question" if case.catalogue.startswith("auto") else "question"
+    if case.demoted or (marked(case) and case.catalogue.startswith(("warn", "flag"))):
+        return "note"
+    return "converted"
+
+
+def own_rules(case: Case) -> list[str]:
+    """The rules that answer the hazard: those of its own, or those of its way."""
+    base = {"MG101", "MG201", "MG202", "MG204", "MG301", "MG302"}
+    own = {*case.rules, *(rule for _, rule, _ in marked(case))} - base
+    known = {rule.id for rule in load_rules() if case.row in rule.hazards and rule.id not in _ACCELERATE_ONLY}
+    way = {"call": {"MG302"}, "batch": {"MG204"}, "distributed": {"MG201", "MG301"}}[case.way]
+    return sorted(own | known | way if case.way != "distributed" else own | known or way)
