@@ -131,7 +131,10 @@ class Flow:
             and len(target.elts) == 2
         ) or (isinstance(target, ast.Tuple) and self._is_named_enumerate(loop.iter) and len(target.elts) == 2):
             target = target.elts[1]
-        for name in names_in(target):
+        self.targets = names_in(target)
+        self.fresh: set[str] = set(self.targets)  # names that this step has given a value
+        self.again = False
+        for name in self.targets:
             self.kinds[name] = "rows"
 
     def _is_named_enumerate(self, node: ast.expr) -> bool:
@@ -152,6 +155,13 @@ class Flow:
         self.reader.obstacle(self.module, node, note)
 
     # ------------------------------------------------------------ statements
+    def follow(self) -> None:
+        """Read the loop twice: in the second pass figures are known, and so is what one step leaves for the next."""
+        self.read(self.loop.body)
+        self.forwards, self.fresh, self.again = 0, set(self.targets), True
+        self.model_calls.clear()
+        self.read(self.loop.body)
+
     def read(self, body: list[ast.stmt]) -> None:
         for statement in body:
             self._statement(statement)
@@ -166,7 +176,7 @@ class Flow:
         elif isinstance(node, ast.Expr):
             self._expression_statement(node)
         elif isinstance(node, ast.If | ast.While):
-            if self._kind(node.test) is not None:
+            if self._kind(node.test) is not None or self._mentions_figure(node.test):
                 self.stop(node, "what happens next depends on this process's own samples")
             self._check_random(node.test)
             self.read(node.body)
@@ -197,6 +207,12 @@ class Flow:
         else:
             self.stop(node, "this statement was not understood")
 
+    def _mentions_figure(self, node: ast.AST) -> bool:
+        """True when a condition reads a running figure, which covers this process's samples only."""
+        if self.evaluation:
+            return False
+        return any(dotted(n) in self.figures for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute))
+
     def _assign(self, node: ast.Assign) -> None:
         self._check_random(node.value)
         if (
@@ -219,6 +235,7 @@ class Flow:
 
     def _bind(self, target: ast.AST, kind: str | None, node: ast.stmt) -> None:
         if isinstance(target, ast.Name):
+            self.fresh.add(target.id)
             if kind is None:
                 self.kinds.pop(target.id, None)
             else:
@@ -238,6 +255,7 @@ class Flow:
                 self.uncountable = self.uncountable or "it keeps what belongs to a batch"
 
     def _augment(self, node: ast.AugAssign) -> None:
+        self._check_random(node.value)
         kind = self._kind(node.value)
         if kind is None:
             return
@@ -539,6 +557,9 @@ class Flow:
             self.model_names |= {n for n in [dotted(func)] if n}
             if any(k not in (None, "rows") for k in kinds):
                 self.stop(node, "what the model is given is more than this batch's samples")
+            carried = {n for a in arguments for n in names_in(a) if self.kinds.get(n) == "rows"} - self.fresh
+            if self.again and carried:
+                self.stop(node, f"{', '.join(sorted(carried))} comes from the step before")
             if not self.evaluation:
                 for given, kind in zip(arguments, kinds, strict=True):
                     if kind is None and not self._is_setting(given):
@@ -625,19 +646,22 @@ class Flow:
         return False
 
     def _check_random(self, node: ast.AST) -> None:
-        if self.evaluation:
-            return
-        for call in ast.walk(node):
-            if isinstance(call, ast.Call):
-                name = self.program.external(self.module, call)
-                if name.startswith(_RANDOM):
-                    self.stop(call, "random numbers are drawn for the whole batch")
-                callee = self.program.resolver.callee(self.module, call)
-                if callee is not None and isinstance(callee[1], ast.FunctionDef):
-                    for inner in ast.walk(callee[1]):
-                        if isinstance(inner, ast.Call) and self.program.external(callee[0], inner).startswith(_RANDOM):
-                            self.stop(call, "a function draws random numbers for the whole batch")
-                            break
+        if not self.evaluation and draws_random(self.program, self.module, node):
+            self.stop(node, "random numbers are drawn for the whole batch")
+
+
+def draws_random(program: Program, module: Module, node: ast.AST, depth: int = 3) -> bool:
+    """True when running the code draws random numbers, also in the project's functions that it calls (not in models)."""
+    for call in ast.walk(node):
+        if not isinstance(call, ast.Call):
+            continue
+        if program.external(module, call).startswith(_RANDOM):
+            return True
+        callee = program.resolver.callee(module, call)
+        if depth and callee is not None and isinstance(callee[1], ast.FunctionDef) and callee[1] is not node:
+            if draws_random(program, callee[0], callee[1], depth - 1):
+                return True
+    return False
 
 
 def node_value(node: ast.Return | ast.Raise) -> ast.expr | None:

@@ -61,6 +61,7 @@ class Resolver:
         self._definitions_memo: dict[tuple[str, str], tuple[Module, ast.AST] | None] = {}
         self._external_memo: dict[tuple[str, str], str] = {}
         self._active: dict[ast.AST, int] = {}
+        self._importing: set[ast.AST] = set()
         self._partial: dict[ast.AST, tuple[int, tuple[Value, ...]]] = {}
         self._lowest = _MAX_DEPTH + 1
         self._call_sites: dict[ast.AST, list[tuple[Module, ast.Call]]] | None = None

@@ -694,15 +694,33 @@ class _Reader:
                     if isinstance(given, ast.Name | ast.Attribute):
                         yield from self._same_value(caller, given, depth + 1)
 
-    def _is_global_use(self, module: Module, node: ast.AST) -> bool:
-        """Uses for which the size of the whole batch is the right one: loaders, arithmetic with lengths, text."""
+    def _passed_on(self, module: Module, node: ast.AST) -> tuple[Module, list[ast.AST]] | None:
+        """Where a function of the project uses the parameter that it is given this value for."""
         parent = module.parents.get(node)
-        if isinstance(parent, ast.keyword):
-            parent = module.parents.get(parent)
-        if isinstance(parent, ast.Call) and parent.func is not node:
-            callee = self.resolver.callee(module, parent)
-            if callee is not None and isinstance(callee[1], ast.FunctionDef):
-                return True  # what the function does with its parameter is looked at there
+        keyword = parent.arg if isinstance(parent, ast.keyword) else None
+        call = module.parents.get(parent) if isinstance(parent, ast.keyword) else parent
+        if not isinstance(call, ast.Call) or call.func is node:
+            return None
+        callee = self.resolver.callee(module, call)
+        if callee is None or not isinstance(callee[1], ast.FunctionDef):
+            return None
+        owner, function = callee[0], callee[1]
+        names = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
+        bound = owner.scopes[function].self_name is not None
+        if keyword is None:
+            position = next((i for i, a in enumerate(call.args) if a is node), len(names)) + (1 if bound else 0)
+            keyword = names[position] if position < len(names) else None
+        uses: list[ast.AST] = [
+            n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == keyword and isinstance(n.ctx, ast.Load)
+        ]
+        return owner, uses
+
+    def _is_global_use(self, module: Module, node: ast.AST, depth: int = 0) -> bool:
+        """Uses for which the size of the whole batch is the right one: loaders, arithmetic with lengths, text."""
+        passed = self._passed_on(module, node)
+        if passed is not None:
+            owner, uses = passed
+            return depth < 4 and all(self._is_global_use(owner, use, depth + 1) for use in uses)
         for ancestor in module.ancestors(node):
             if isinstance(ancestor, ast.Call):
                 name = self.program.external(module, ancestor)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from codemods.base import Options
+from migrator.convert import convert_program
 from migrator.facts.program import Program
 from migrator.project import load_project
 
@@ -102,3 +104,11 @@ def test_over_modules(line, tmp_path):
 def test_over_a_reexport(tmp_path):
     (tmp_path / "inner.py").write_text(HEAD + "def make():\n    return nn.DataParallel(nn.Linear(1, 1))\n")
     assert wrapped("from models import make\nuse(make())\n", tmp_path, models="from inner import make\n")
+
+
+def test_modules_that_import_a_name_from_each_other_are_no_endless_search(tmp_path):
+    (tmp_path / "one.py").write_text("from two import net\n")
+    (tmp_path / "two.py").write_text("from one import net\n")
+    entry = tmp_path / "train.py"
+    entry.write_text("import torch.nn as nn\nfrom one import net\nmodel = nn.DataParallel(net)\nmodel(1).backward()\n")
+    assert convert_program(entry, Options()).outcome == "converted"

@@ -136,3 +136,70 @@ def test_every_rule_has_an_id_and_a_name_of_its_own() -> None:
     assert len({rule.id for rule in rules}) == len(rules)
     assert len({rule.name for rule in rules}) == len(rules)
     assert all(rule.summary.endswith(".") for rule in rules)
+
+
+LOOP = """
+import torch
+import torch.nn as nn
+import numpy as np
+from torch.utils.data import DataLoader
+from data import train_set
+from net import Net, Mask
+
+
+def build(batch_size):
+    {build}
+    loader = DataLoader(train_set, batch_size=batch_size, shuffle=True)
+    return loader
+
+
+def main(args):
+    loader = build(args.batch_size)
+    model = nn.DataParallel(Net()).cuda()
+    criterion = nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    state, running = None, 0.0
+    for epoch in range(10):
+        {epoch}
+        for images, labels in loader:
+            {first}
+            loss = criterion(model({inputs}), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            {grads}
+            optimizer.step()
+            running += loss.item()
+            {last}
+        print(epoch)
+
+
+main(Net.arguments())
+"""
+
+
+@pytest.mark.parametrize(
+    "changes, way",
+    [
+        pytest.param({}, "distributed", id="the plain loop"),
+        pytest.param({"last": "if running > 100: break"}, "call", id="a running figure decides"),
+        pytest.param(
+            {"inputs": "images, state", "last": "state = images"}, "call", id="a value is kept for the next step"
+        ),
+        pytest.param(
+            {"first": "state = images", "inputs": "images, state"}, "distributed", id="the same within a step"
+        ),
+        pytest.param(
+            {"build": "mask = Mask(batch_size)"}, "call", id="the batch size shapes something in another function"
+        ),
+        pytest.param({"build": "print('batches of', batch_size)"}, "distributed", id="the batch size is only printed"),
+        pytest.param({"epoch": "train_set.keep(np.random.permutation(9))"}, "call", id="an epoch draws its subset"),
+        pytest.param(
+            {"grads": "for p in model.parameters(): p.grad += torch.randn_like(p.grad)"},
+            "call",
+            id="noise in gradients",
+        ),
+    ],
+)
+def test_what_a_loop_may_do_for_its_data_to_be_shared(tmp_path: Path, changes: dict[str, str], way: str) -> None:
+    parts = {"build": "pass", "epoch": "pass", "first": "pass", "inputs": "images", "grads": "pass", "last": "pass"}
+    assert convert(tmp_path, LOOP.format(**(parts | changes))).way == way
