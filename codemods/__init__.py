@@ -38,6 +38,7 @@ RULE_FILES = (
     "larger_batch",
     "mixed_precision",
     "own_precision",
+    "without_apex",
     "device_count",
     "type_tests",
     "own_device",

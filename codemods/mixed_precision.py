@@ -8,8 +8,9 @@ A program that chooses its precision itself is changed where it does so (MG403).
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
+from codemods.without_apex import apex_left
 from migrator.edits import Edit, Guard, InsertAfter, InsertBefore, Replace
-from migrator.facts.precision import apex_uses, precision_calls
+from migrator.facts.precision import precision_calls
 from migrator.facts.steps import OptimizerStep, Step, numpy_after, optimizer_steps, read_steps
 from migrator.facts.syntax import Span
 
@@ -23,7 +24,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         or wanted not in _DTYPES
         or not program.trains
         or precision_calls(program)
-        or apex_uses(program)
+        or apex_left(context)
     ):
         return
     steps, unread = read_steps(program)
@@ -38,7 +39,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         for at, note in problems:
             yield RULE.question(at, f"--amp {wanted} was not applied: {note}")
         return
-    for step in steps:
+    for step in {step.forward: step for step in steps}.values():
         yield _autocast(context, step, _DTYPES[wanted])
     if wanted == "fp16":
         yield from _scaled(context, steps, taken)
@@ -74,7 +75,11 @@ def _scaled(context: Context, steps: list[Step], taken: list[OptimizerStep]) -> 
         InsertBefore(first.home, made),
     )
     for step in steps:
-        yield RULE.converted(step.loss, "the loss is scaled", Replace(step.loss, f"{name}.scale($0)", (step.loss,)))
+        if step.apex is None:
+            edit: Edit = Replace(step.loss, f"{name}.scale($0)", (step.loss,))
+        else:
+            edit = InsertAfter(step.apex, f"{name}.scale({context.program.text(step.loss)}).backward()\n")
+        yield RULE.converted(step.loss, "the loss is scaled", edit)
     clips = dict.fromkeys(clip for step in steps for clip in step.clips)
     for one in taken:
         edits: list[Edit] = [

@@ -1,27 +1,20 @@
 """A program that chooses its precision keeps its choice, or takes the user's, in the places where it makes it.
 
 `--amp off` disables each autocast and scaler, `--amp bf16` gives autocast the type and disables the scaler, which bfloat16
-does not need; the program's lines stay.  apex.amp is no part of torch: its O1 is what `--amp fp16` does.
+does not need; the program's lines stay.
 """
 
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, SetArgument
-from migrator.facts.precision import PrecisionCall, apex_uses, precision_calls
+from migrator.facts.precision import PrecisionCall, precision_calls
 
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
     wanted = context.options.amp
-    apex = apex_uses(context.program)
-    if apex:
-        asked = "choose" if wanted == "keep" else "take apex out, and run again with"
-        yield RULE.question(
-            apex[0].at, f"apex.amp is not maintained any more; {asked} --amp fp16 (what its O1 does), bf16 or off"
-        )
-        return
     calls = precision_calls(context.program)
     if wanted == "keep" or not calls:
         return

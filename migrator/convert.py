@@ -6,6 +6,7 @@ written, printed or executed here.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from codemods import load_rules
 from codemods.base import Context, Diagnostic, Options, Rule
-from migrator.edits import AddHelper, AddImport, InsertAfter, InsertBefore, Labelled
+from migrator.edits import AddHelper, AddImport, Edit, InsertAfter, InsertBefore, Labelled
 from migrator.facts.program import Program
 from migrator.facts.sharing import Sharing, choose_sharing
 from migrator.facts.syntax import Module, Span
@@ -189,6 +190,7 @@ def policies_of(diagnostics: Sequence[Diagnostic], options: Options) -> tuple[st
         "MG401": f"--batch {options.batch}",
         "MG402": f"--amp {options.amp}",
         "MG403": f"--amp {options.amp}",
+        "MG404": f"--amp {options.amp}",
         "MG321": "--sync-bn",
     }
     converted = {d.rule for d in diagnostics if d.fix}
@@ -266,6 +268,13 @@ def _rewrite(project: Project, program: Program, diagnostics: list[Diagnostic], 
     from migrator.rewrite import apply_edits
 
     labelled = [Labelled(edit, d.rule, d.fix.reason) for d in diagnostics if d.fix for edit in d.fix.edits]
+    names = [one.edit.name for one in labelled if isinstance(one.edit, AddHelper)]
+    respelled = _respelled(program, [helper.name for helper in with_needs(names)])
+    if respelled:
+        labelled = [
+            one if isinstance(one.edit, AddHelper) else replace(one, edit=_respell_edit(one.edit, respelled))
+            for one in labelled
+        ]
     plain = [one for one in labelled if not isinstance(one.edit, AddImport | AddHelper)]
     if not plain:
         return []
@@ -274,7 +283,7 @@ def _rewrite(project: Project, program: Program, diagnostics: list[Diagnostic], 
         by_path[one.edit.at.path].append(one)
     new_files: list[FileChange] = []
     wanted_helpers = [x for x in labelled if isinstance(x.edit, AddHelper)]
-    for one in _place_helpers(project, program, wanted_helpers, new_files, options.inline_helpers):
+    for one in _place_helpers(project, program, wanted_helpers, new_files, options.inline_helpers, respelled):
         if isinstance(one.edit, AddImport):
             labelled.append(one)
         else:
@@ -296,7 +305,12 @@ def _change(module: Module, rewritten: Rewritten) -> FileChange:
 
 
 def _place_helpers(
-    project: Project, program: Program, wanted: list[Labelled], new_files: list[FileChange], inline: bool
+    project: Project,
+    program: Program,
+    wanted: list[Labelled],
+    new_files: list[FileChange],
+    inline: bool,
+    respelled: Mapping[str, str],
 ) -> list[Labelled]:
     """Inline in the entry, or a module beside it: edits that make every wanted helper callable where it is used."""
     if not wanted:
@@ -308,13 +322,15 @@ def _place_helpers(
     only_entry = all(one.edit.at.path == entry.path for one in wanted)
     if only_entry and (inline or fits_inline(helpers)) and program.entry.first is not None:
         place = _definition_place(entry)
-        edits = [Labelled(InsertBefore(place, _spaced(helper_text(helpers))), label.rule, label.reason)]
+        edits = [
+            Labelled(InsertBefore(place, _spaced(_respell(helper_text(helpers), respelled))), label.rule, label.reason)
+        ]
         edits += [Labelled(AddImport(place, line), label.rule, label.reason) for line in helper_imports(helpers)]
         return edits
     taken = {name for module in program.modules for name in (module.name.rpartition(".")[2], *module.scope.bindings)}
     name = free_module_name(project.folder, taken, any("accelerator" in helper.text for helper in helpers))
     path = str(Path(entry.path).with_name(f"{name}.py"))
-    text = module_text(helpers)
+    text = _respell(module_text(helpers), respelled)
     labels = {line: frozenset({(label.rule, label.reason)}) for line in range(1, text.count("\n") + 2)}
     new_files.append(FileChange(path, None, text, None, {}, labels))
     used: dict[str, list[Labelled]] = defaultdict(list)
@@ -323,17 +339,55 @@ def _place_helpers(
     edits = []
     for requests in used.values():
         first = requests[0]
-        imported = sorted({one.edit.name for one in requests if isinstance(one.edit, AddHelper)})
+        asked = {one.edit.name for one in requests if isinstance(one.edit, AddHelper)}
+        imported = sorted(respelled.get(one, one) for one in asked)
         edits.append(
             Labelled(AddImport(first.edit.at, f"from {name} import {', '.join(imported)}"), first.rule, first.reason)
         )
     return edits
 
 
+def _respelled(program: Program, names: Sequence[str]) -> dict[str, str]:
+    """Other names for helpers whose own the program uses for something else."""
+    respelled = {}
+    for name in names:
+        if _is_foreign(program, name):
+            choices = (f"{name}_{ending}" for ending in ("ddp", "of_group", *range(2, 100)))
+            respelled[name] = next(choice for choice in choices if program.is_name_free(choice))
+    return respelled
+
+
+def _is_foreign(program: Program, name: str) -> bool:
+    """True when the program uses a helper's name for something that no earlier conversion put there."""
+    own = next(iter(ast.parse(with_needs([name])[-1].text).body), None)
+    told = ast.get_docstring(own) if isinstance(own, ast.FunctionDef | ast.ClassDef) else None
+    for module in program.modules:
+        for scope in module.scopes.values():
+            for binding in scope.bindings.get(name, ()):
+                node = binding.node
+                ours = isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) == told
+                ours |= binding.kind == "import" and is_helper_module(binding.target.rpartition(".")[0])
+                ours |= told is None and isinstance(node, ast.Assign | ast.FunctionDef | ast.ClassDef) and _is_ours(module)
+                if not ours:
+                    return True
+    return False
+
+
+def _respell(text: str, respelled: Mapping[str, str]) -> str:
+    """The text with other names for helpers (attributes and parts of names stay)."""
+    if not respelled:
+        return text
+    names = "|".join(map(re.escape, respelled))
+    return re.sub(rf"(?<![\w.\"'])({names})(?![\w\"'])", lambda match: respelled[match[1]], text)
+
+
+def _respell_edit(edit: Edit, respelled: Mapping[str, str]) -> Edit:
+    text = getattr(edit, "text", None)
+    return edit if text is None else replace(edit, text=_respell(text, respelled))  # type: ignore[call-arg, arg-type]
+
+
 def _definition_place(module: Module) -> Span:
     """The first statement after imports and constants: helpers are defined before it."""
-    import ast
-
     for statement in module.tree.body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return module.span(statement)

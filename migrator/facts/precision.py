@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from migrator.facts.model import Place
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module, Span, argument
 
@@ -88,14 +87,52 @@ def _only_called(module: Module, statement: ast.ImportFrom) -> bool:
     return True
 
 
-def apex_uses(program: Program) -> list[Place]:
-    """Calls of `apex.amp`; the note is the function's name."""
+@dataclass(frozen=True, slots=True)
+class ApexUse:
+    """A call of `apex.amp`; `kind` is its function, `argument` the place of its first argument; `odd` says why it cannot go."""
+
+    at: Span
+    statement: Span
+    kind: str
+    argument: Span | None
+    odd: str
+
+
+def apex_uses(program: Program) -> list[ApexUse]:
+    """All calls of `apex.amp`."""
     found = []
     for module, call in program.calls():
         name = program.external(module, call)
         if name.startswith("apex.amp."):
-            place = Place(
-                module.span(call), module.span(module.statement(call)), module.segment(call), name.rpartition(".")[2]
-            )
-            found.append(place)
+            statement, kind = module.statement(call), name.rpartition(".")[2]
+            first = module.span(call.args[0]) if call.args else None
+            odd = _why_not(module, call, statement, kind)
+            found.append(ApexUse(module.span(call), module.span(statement), kind, first, odd))
     return found
+
+
+def _why_not(module: Module, call: ast.Call, statement: ast.stmt, kind: str) -> str:
+    """Why a call of apex cannot simply go, or the empty text."""
+    if kind == "initialize":
+        targets = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+        names = targets.elts if isinstance(targets, ast.Tuple) else [targets] if targets is not None else []
+        given = [module.segment(a) for a in [*call.args, *(k.value for k in call.keywords if k.arg == "optimizers")]]
+        return "" if [module.segment(n) for n in names] == given[: len(names)] and names else "it gives new names"
+    if kind == "scale_loss":
+        alone = isinstance(statement, ast.With) and len(statement.items) == 1 and len(statement.body) == 1
+        body = statement.body[0] if isinstance(statement, ast.With) else None
+        backward = isinstance(body, ast.Expr) and module.segment(body).endswith(".backward()")
+        return "" if alone and backward else "more than the backward pass stands under it"
+    return "" if kind == "master_params" and call.args else f"{kind} has no equal in torch"
+
+
+def apex_imports(program: Program) -> list[Span]:
+    """Plain top-level `from apex import amp` statements."""
+    return [
+        module.span(statement)
+        for module in program.modules
+        for statement in module.tree.body
+        if isinstance(statement, ast.ImportFrom)
+        and statement.module == "apex"
+        and [alias.name for alias in statement.names] == ["amp"]
+    ]

@@ -33,7 +33,7 @@ class OptimizerStep:
 @dataclass(frozen=True, slots=True)
 class Step:
     """A backward pass: `forward` are the consecutive statements from the model's call to the loss; `clips` the statements
-    that clip gradients; `home` the statement of the module's top level in which it all stands."""
+    that clip gradients, `home` is the statement of the module's top level in which it all stands."""
 
     backward: Span
     loss: Span
@@ -42,6 +42,7 @@ class Step:
     clips: tuple[Span, ...]
     home: Span
     in_function: bool
+    apex: Span | None  # the `with amp.scale_loss(...)` statement that it is
 
 
 def read_steps(program: Program) -> tuple[list[Step], list[Place]]:
@@ -69,26 +70,18 @@ def _step(program: Program, module: Module, call: ast.Call) -> Step | str:
     assert isinstance(call.func, ast.Attribute)
     if call.args and not (isinstance(call.args[0], ast.Constant) and call.args[0].value is None):
         return "the gradient of the loss is given by hand"
-    statement = module.statement(call)
+    statement: ast.stmt = module.statement(call)
     if not isinstance(statement, ast.Expr) or statement.value is not call:
         return "the backward pass is part of another expression"
-    block = module.block(statement)
-    needed = names_in(call.func.value)
-    if any(_forwards(program, module, n) for n in ast.walk(call.func.value)):
+    loss = call.func.value
+    apex = module.parents.get(statement)
+    if isinstance(apex, ast.With) and (scaled := _scaled_by_apex(program, module, apex, loss)) is not None:
+        statement, loss = apex, scaled
+    if any(_forwards(program, module, n) for n in ast.walk(loss)):
         return "the loss has no name of its own"
-    chosen: list[int] = []
-    first = None
-    for place in range(block.index(statement) - 1, -1, -1):
-        one = block[place]
-        if not _stored(one) & needed:
-            continue
-        chosen.append(place)
-        needed |= names_in(one)
-        if any(_forwards(program, module, n) for n in ast.walk(one)):
-            first = place
-    if first is None:
+    region = _region(program, module, statement, names_in(loss))
+    if not region:
         return "the model's call was not found beside it"
-    region = block[first : max(chosen) + 1]
     for one in region:
         for node in ast.walk(one):
             if _is_call(node, "backward") or _is_call(node, "step"):
@@ -106,13 +99,47 @@ def _step(program: Program, module: Module, call: ast.Call) -> Step | str:
     ]
     return Step(
         backward=module.span(call),
-        loss=module.span(call.func.value),
+        loss=module.span(loss),
         forward=tuple(module.span(one) for one in region),
         outputs=frozenset(name for one in region for name in _stored(one)),
         clips=tuple(clips),
         home=module.span(top),
         in_function=function is not None,
+        apex=module.span(statement) if isinstance(statement, ast.With) else None,
     )
+
+
+def _region(program: Program, module: Module, statement: ast.stmt, needed: set[str]) -> list[ast.stmt]:
+    """Consecutive statements from the model's call to the last one that makes the loss, before a statement of their block
+    that is, or holds in an `if`, the backward pass."""
+    while True:
+        block = module.block(statement)
+        chosen: list[int] = []
+        first = None
+        for place in range(block.index(statement) - 1, -1, -1):
+            one = block[place]
+            if not _stored(one) & needed:
+                continue
+            chosen.append(place)
+            needed = needed | names_in(one)
+            if any(_forwards(program, module, n) for n in ast.walk(one)):
+                first = place
+        if first is not None:
+            return block[first : max(chosen) + 1]
+        parent = module.parents.get(statement)
+        if chosen or not isinstance(parent, ast.If):
+            return []
+        statement = parent
+
+
+def _scaled_by_apex(program: Program, module: Module, node: ast.With, scaled: ast.expr) -> ast.expr | None:
+    """The loss of `with amp.scale_loss(loss, optimizer) as scaled:`, for a body that is the backward pass alone."""
+    made = node.items[0].context_expr
+    if len(node.items) != 1 or len(node.body) != 1 or not isinstance(made, ast.Call) or not made.args:
+        return None
+    target = node.items[0].optional_vars
+    named = isinstance(target, ast.Name) and isinstance(scaled, ast.Name) and target.id == scaled.id
+    return made.args[0] if named and program.external(module, made) == "apex.amp.scale_loss" else None
 
 
 def _is_call(node: ast.AST, method: str) -> bool:

@@ -153,11 +153,71 @@ def test_float16_without_a_scaler_is_a_question():
     check_question(OWN, "needs a GradScaler", "MG403", amp="fp16")
 
 
-def test_apex_is_a_question():
-    text = PROGRAM.replace("import torch\n", "import torch\nfrom apex import amp\n", 1).replace(
-        "    for epoch in", '    model, optimizer = amp.initialize(model, optimizer, opt_level="O1")\n    for epoch in'
+APEX = (
+    PROGRAM.replace("import torch\n", "import torch\nfrom apex import amp\n", 1)
+    .replace(
+        "    for epoch in",
+        '    if HALF:\n        model, optimizer = amp.initialize(model, optimizer, opt_level="O1")\n    for epoch in',
     )
-    check_question(text, "choose --amp fp16", "MG403")
+    .replace(
+        "        loss.backward()\n        nn.utils.clip_grad_norm_(model.parameters(), 0.5)\n",
+        "        if HALF:\n"
+        "            with amp.scale_loss(loss, optimizer) as scaled_loss:\n"
+        "                scaled_loss.backward()\n"
+        "            nn.utils.clip_grad_norm_(amp.master_params(optimizer), 0.5)\n"
+        "        else:\n"
+        "            loss.backward()\n",
+    )
+    .replace("SHOWN = []", "SHOWN = []\nHALF = True")
+)
+
+
+@pytest.mark.parametrize(
+    ("amp", "dtype"), [("bf16", "torch.bfloat16"), ("fp16", "torch.float16"), ("off", "torch.float32")]
+)
+def test_apex_gives_way_to_torch(run, amp, dtype):
+    ran = run(APEX, 2, amp=amp)
+    assert {kind for kind, _ in ran.ranks[0]["shown"]} == {dtype}
+    assert "apex" not in ran.conversion.changes[0].after
+    assert ran.conversion.policies == (f"--amp {amp}",)
+
+
+def test_apex_scales_where_torch_does():
+    check_rewrite(
+        APEX,
+        """
+        if HALF:
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_([p for group in optimizer.param_groups for p in group["params"]], 0.5)
+        else:
+            scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        """,
+        "MG402",
+        amp="fp16",
+    )
+
+
+def test_which_of_apexs_levels_is_meant_is_a_question():
+    check_question(APEX, "choose --amp fp16", "MG404")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (
+            "scaled_loss.backward()",
+            "scaled_loss.backward()\n                optimizer.step()",
+            "more than the backward pass",
+        ),
+        ("model, optimizer = amp", "net, optimizer = amp", "gives new names"),
+        ("SHOWN.append(", "state = amp.state_dict()\n        SHOWN.append(", "state_dict has no equal"),
+    ],
+)
+def test_uses_of_apex_that_were_not_understood_are_questions(old, new, why):
+    check_question(APEX.replace(old, new), why, "MG404", amp="fp16")
 
 
 def test_nothing_is_said_by_default():
