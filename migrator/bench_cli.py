@@ -25,6 +25,7 @@ def register(app: typer.Typer, with_script_arguments: type[TyperCommand]) -> Non
     app.command()(doctor)
     app.command()(advise)
     app.command(cls=with_script_arguments)(bench)
+    app.command(cls=with_script_arguments)(launch)
 
 
 def _fail(message: str, code: int = 4) -> NoReturn:
@@ -293,3 +294,73 @@ def _compare(words: list[Path], output_format: str) -> None:
     except ResultError as error:
         _fail(str(error))
     put(to_json(difference) if output_format == "json" else to_text(difference, str(words[0]), str(words[1])))
+
+
+# -------------------------------------------------------------------- launch
+def launch(
+    ctx: typer.Context,
+    program: Annotated[Path, typer.Argument(help="The converted program.")],
+    to: Annotated[Literal["ddp", "accelerate"], typer.Option("--to", help="Its form.")] = "ddp",
+    launcher: Annotated[
+        Literal["shell", "slurm"], typer.Option(help="A command for each machine, or an sbatch file.")
+    ] = "shell",
+    gpus: Annotated[int, typer.Option(min=0, help="GPUs of one machine; 0: as many as it has.")] = 0,
+    nodes: Annotated[int, typer.Option(min=1, help="Machines.")] = 1,
+    min_nodes: Annotated[
+        int, typer.Option("--min-nodes", min=0, help="Go on with so many when others are lost; 0: all are needed.")
+    ] = 0,
+    host: Annotated[str, typer.Option(help="Name or address of the first machine.")] = "HOST",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on the first machine.")] = 29500,
+    max_restarts: Annotated[
+        int, typer.Option("--max-restarts", min=0, help="Restarts after a process or a machine is lost.")
+    ] = 0,
+    partition: Annotated[str, typer.Option(help="SLURM partition.")] = "",
+    hours: Annotated[int, typer.Option(min=1, help="SLURM time limit.")] = 24,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to this file, if it is not there yet.")
+    ] = None,
+) -> None:
+    """Say how to start a converted program: one machine, several, or SLURM.  Starts nothing.
+
+    Script arguments come behind --: mgmigrate launch train.py --nodes 2 -- --epochs 90
+    """
+    from migrator import cluster
+    from migrator.console import put, tell
+
+    if min_nodes > nodes:
+        _fail(f"--min-nodes {min_nodes}: there are {nodes}", 2)
+    if to == "accelerate" and min_nodes:
+        _fail("--min-nodes is torchrun's: accelerate starts with a fixed number of machines", 2)
+    wanted = cluster.Launch(
+        program=str(program),
+        arguments=tuple(ctx.meta.get("script", ())),
+        form=to,
+        gpus=gpus,
+        nodes=nodes,
+        least_nodes=min_nodes,
+        host=host,
+        port=port,
+        max_restarts=max_restarts,
+        hours=hours,
+        partition=partition,
+    )
+    try:
+        text = cluster.sbatch(wanted) if launcher == "slurm" else "\n".join(cluster.lines(wanted)) + "\n"
+    except ValueError as error:
+        _fail(str(error), 2)
+    if output is None:
+        put(text)
+    else:
+        try:
+            with output.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            _fail(f"{output}: cannot be written: {error.strerror}")
+        if launcher == "slurm":
+            tell(f"submit it with: sbatch {output}\n")
+    resumes = None
+    if program.is_file():
+        resumes = "resume" in program.read_text(encoding="utf-8", errors="replace")
+    for line in cluster.advice(wanted, resumes):
+        if launcher != "slurm" or "restart" in line or "fewer" in line:
+            tell(f"note: {line}\n")
