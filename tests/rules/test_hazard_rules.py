@@ -1,0 +1,167 @@
+"""Rules that answer single hazards: what each leaves alone, what it makes of the rest, and that it says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.base import Options
+from migrator.convert import convert_program
+
+from .tools import TRAINING, check_noop, check_note, check_question, check_rewrite, convert, training
+
+DATA = "    data = TensorDataset(torch.randn(64, 4), torch.randint(2, (64,)))\n"
+
+
+def with_data(line: str) -> str:
+    return (
+        training("pass")
+        .replace(DATA, DATA + line)
+        .replace("import os\n", "import os\nfrom torchvision import datasets\n")
+    )
+
+
+# ---------------------------------------------------------------- MG510 download-first
+def test_data_is_fetched_by_rank_zero_first() -> None:
+    check_rewrite(
+        with_data(
+            '    data = datasets.MNIST("d", download=True)\n    test = datasets.MNIST("d", train=False, download=True)\n'
+        ),
+        """
+        with rank_zero_first():
+            data = datasets.MNIST("d", download=True)
+            test = datasets.MNIST("d", train=False, download=True)
+        """,
+        "MG510",
+    )
+
+
+def test_data_that_a_function_gives_back_is_fetched_by_rank_zero_first() -> None:
+    source = TRAINING.format("").replace(
+        "def main():", 'def get(path):\n    return datasets.MNIST(path, download=True)\n\n\ndef main():\n    get("d")'
+    )
+    check_rewrite(
+        source.replace("import os\n", "import os\nfrom torchvision import datasets\n"),
+        """
+        with rank_zero_first():
+            return datasets.MNIST(path, download=True)
+        """,
+        "MG510",
+    )
+
+
+@pytest.mark.parametrize("line", ['datasets.MNIST("d")', 'datasets.MNIST("d", download=False)'])
+def test_nothing_is_fetched(line: str) -> None:
+    check_noop(with_data(f"    data = {line}\n"), "MG510")
+
+
+def test_what_not_all_processes_reach_is_not_waited_for() -> None:
+    line = '    if not os.path.exists("d"):\n        data = datasets.MNIST("d", download=True)\n'
+    check_note(with_data(line), "at the same moment", "MG510")
+
+
+# ---------------------------------------------------------------- MG511 file-decisions
+def test_rank_zero_looks_for_what_the_program_makes() -> None:
+    lines = '    if os.path.exists("out"):\n        raise SystemExit("out exists")\n    os.makedirs("out")\n'
+    check_rewrite(
+        with_data(lines), 'if from_rank_zero(os.path.exists("out")):\n    raise SystemExit("out exists")', "MG511"
+    )
+
+
+def test_what_others_made_is_looked_for_by_all() -> None:
+    check_noop(with_data('    if not os.path.exists("in"):\n        raise SystemExit("no data")\n'), "MG511")
+
+
+def test_a_decision_that_nobody_waits_for_stays() -> None:
+    check_noop(
+        with_data('    if os.path.exists("out"):\n        print("again")\n    os.makedirs("out", exist_ok=True)\n'),
+        "MG511",
+    )
+
+
+# ---------------------------------------------------------------- MG106 own-rendezvous
+def test_the_meeting_point_is_the_launchers() -> None:
+    source = training("pass").replace("def main():", 'os.environ["MASTER_PORT"] = "29500"\n\n\ndef main():')
+    after = check_rewrite(source, "def main():", "MG106").changes[0].after
+    assert "MASTER_PORT" not in after
+
+
+def test_a_branch_of_the_programs_own_keeps_its_meeting_point() -> None:
+    check_noop(with_data('    if "--ddp" in os.sys.argv:\n        os.environ["MASTER_PORT"] = "29500"\n'), "MG106")
+
+
+# ---------------------------------------------------------------- MG107 launch-scripts
+def test_scripts_that_start_the_program_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(training("pass"))
+    Path("run.sh").write_text("#!/bin/sh\n\nCUDA_VISIBLE_DEVICES=0,1 python3 -u train.py --lr 1\n")
+    Path("eval.sh").write_text("python evaluate.py\npython retrain.py\n")
+    found = [d for d in convert_program(Path("train.py"), Options()).diagnostics if d.rule == "MG107"]
+    assert [(Path(d.at.path).name, d.at.line) for d in found] == [("run.sh", 3)]
+
+
+# ---------------------------------------------------------------- MG314 recompute
+def test_layers_are_recomputed_in_the_form_that_works() -> None:
+    line = "    from torch.utils.checkpoint import checkpoint\n    checkpoint(torch.relu, torch.ones(2))\n"
+    check_rewrite(with_data(line), "checkpoint(torch.relu, torch.ones(2), use_reentrant=False)", "MG314")
+    check_noop(with_data(line.replace("ones(2))", "ones(2), use_reentrant=True)")), "MG314")
+
+
+# ---------------------------------------------------------------- what is only said
+def test_bfloat16_around_the_call_is_said() -> None:
+    source = training("pass").replace(
+        "            loss = nn.functional.cross_entropy(model(inputs), targets)\n",
+        '            with torch.autocast("cuda", dtype=torch.bfloat16):\n'
+        "                loss = nn.functional.cross_entropy(model(inputs), targets)\n",
+    )
+    check_note(source, "float16", "MG315")
+    check_noop(source.replace(", dtype=torch.bfloat16", ""), "MG315")
+
+
+def test_hooks_outside_the_model_are_said() -> None:
+    check_note(training("model.module.register_forward_hook(print)"), "its own share", "MG316")
+    check_noop(training("pass"), "MG316")
+
+
+def test_a_default_of_cuda_is_said_and_keeps_the_batch_whole() -> None:
+    conversion = check_note(with_data('    torch.set_default_device("cuda")\n'), "each process's own GPU", "MG317")
+    assert conversion.way == "call"
+    check_noop(with_data('    torch.set_default_device("cpu")\n'), "MG317")
+
+
+def test_the_loss_of_a_share_is_said() -> None:
+    shown = training("pass").replace(
+        "            optimizer.step()\n", "            optimizer.step()\n            print(loss.item())\n"
+    )
+    check_note(shown, "share of the batch", "MG703")
+    check_noop(shown, "MG703", sampling="call")
+    check_noop(training("print(epoch)"), "MG703")
+
+
+def test_gpus_that_the_program_chose_are_said() -> None:
+    check_note(
+        training("pass").replace("nn.Linear(4, 2))", "nn.Linear(4, 2), device_ids=[0, 1])"),
+        "CUDA_VISIBLE_DEVICES=0,1",
+        "MG102",
+    )
+
+
+# ---------------------------------------------------------------- others
+def test_another_gpu_than_the_first_is_a_question() -> None:
+    check_question(with_data("    side = torch.zeros(2).cuda(1)\n"), "meant to live there", "MG311")
+    assert not convert(with_data("    side = torch.zeros(2).cuda(0)\n")).questions
+
+
+def test_a_bound_on_the_time_is_rank_zeros() -> None:
+    source = training("if time.time() - start > 3600:\n    break").replace("import os\n", "import os\nimport time\n")
+    source = source.replace(DATA, DATA + "    start = time.time()\n")
+    check_rewrite(source, "if from_rank_zero(time.time()) - start > 3600:\n    break", "MG504")
+
+
+def test_what_all_compute_and_one_writes() -> None:
+    check_rewrite(
+        training('torch.save(model(torch.ones(4, 4)), "out.pt")'),
+        'torch.save(model(torch.ones(4, 4)), "out.pt" if dist.get_rank() == 0 else io.BytesIO())',
+        "MG501",
+    )
