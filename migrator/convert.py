@@ -20,7 +20,17 @@ from migrator.edits import AddHelper, AddImport, Edit, InsertAfter, InsertBefore
 from migrator.facts.program import Program
 from migrator.facts.sharing import Sharing, choose_sharing
 from migrator.facts.syntax import Module, Span
-from migrator.helpers import Helper, fits_inline, free_module_name, helper_imports, helper_text, module_text, with_needs
+from migrator.helpers import (
+    Helper,
+    catalogue,
+    fits_inline,
+    free_module_name,
+    helper_imports,
+    helper_text,
+    is_helper_module,
+    module_text,
+    with_needs,
+)
 from migrator.imports import import_edits, is_imported
 from migrator.launch import accelerate_line
 from migrator.project import Project, load_project
@@ -359,16 +369,18 @@ def _respelled(program: Program, names: Sequence[str]) -> dict[str, str]:
 
 def _is_foreign(program: Program, name: str) -> bool:
     """True when the program uses a helper's name for something that no earlier conversion put there."""
-    own = next(iter(ast.parse(with_needs([name])[-1].text).body), None)
+    text = catalogue()[name].text
+    own = ast.parse(text).body[0]
     told = ast.get_docstring(own) if isinstance(own, ast.FunctionDef | ast.ClassDef) else None
     for module in program.modules:
         for scope in module.scopes.values():
             for binding in scope.bindings.get(name, ()):
                 node = binding.node
-                ours = isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) == told
-                ours |= binding.kind == "import" and is_helper_module(binding.target.rpartition(".")[0])
-                ours |= told is None and isinstance(node, ast.Assign | ast.FunctionDef | ast.ClassDef) and _is_ours(module)
-                if not ours:
+                if binding.kind == "import" and is_helper_module(binding.target.rpartition(".")[0]):
+                    continue
+                if told and isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) == told:
+                    continue
+                if module.segment(node).split() != text.split():
                     return True
     return False
 
@@ -383,7 +395,7 @@ def _respell(text: str, respelled: Mapping[str, str]) -> str:
 
 def _respell_edit(edit: Edit, respelled: Mapping[str, str]) -> Edit:
     text = getattr(edit, "text", None)
-    return edit if text is None else replace(edit, text=_respell(text, respelled))  # type: ignore[call-arg, arg-type]
+    return edit if text is None else replace(edit, text=_respell(text, respelled))  # type: ignore[arg-type]
 
 
 def _definition_place(module: Module) -> Span:

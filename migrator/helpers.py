@@ -121,3 +121,8 @@ def free_module_name(folder: Path, taken: Iterable[str], accelerate: bool = Fals
         if name not in used and not (folder / f"{name}.py").exists() and not (folder / name).exists():
             return name
     raise FileExistsError(f"no free module name in {folder}")
+
+
+def is_helper_module(name: str) -> bool:
+    """True for the module that an earlier conversion put beside the entry, by its name."""
+    return name.rpartition(".")[2].startswith(_MODULE_NAMES)

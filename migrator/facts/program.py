@@ -247,8 +247,15 @@ class Program:
     @cached_property
     def is_joined(self) -> bool:
         """True when an earlier conversion has already made the entry join the processes."""
-        ours = ("setup_distributed", "Accelerator")
-        return any(isinstance(n, ast.Name) and n.id in ours for n in self.entry_module.nodes)
+        called = {n.id for n in self.entry_module.nodes if isinstance(n, ast.Name)}
+        if "Accelerator" in called:
+            return True
+        for name in called:
+            if name.startswith("setup_distributed"):  # or with an ending, where the program has one of its own
+                found = self.resolver.definition(self.entry_module.imports.get(name, name), self.entry_module)
+                if found is not None and _is_our_setup(found[1]):
+                    return True
+        return False
 
     def exit_status(self, statement: Span) -> Place | None:
         """The argument of a `sys.exit(...)` statement, the statement itself when it has none, or None for another one."""
@@ -748,8 +755,14 @@ class Program:
 def _is_ours(module: Module) -> bool:
     """The module of helpers that an earlier conversion put beside the entry."""
     return ast.get_docstring(module.tree) == "What the processes of this program share." or any(
-        b.kind == "def" for b in module.scope.bindings.get("setup_distributed", ())
+        b.kind == "def" and _is_our_setup(b.node) for b in module.scope.bindings.get("setup_distributed", ())
     )
+
+
+def _is_our_setup(node: ast.AST) -> bool:
+    """The helper that an earlier conversion put there; programs have functions of that name too."""
+    told = ast.get_docstring(node) if isinstance(node, ast.FunctionDef) else None
+    return (told or "").startswith("Join the process group that torchrun describes")
 
 
 def _below_imports(module: Module, first: ast.stmt) -> ast.stmt:
