@@ -185,7 +185,7 @@ def to_text(report: Report) -> str:
             lines += textwrap.wrap(
                 f"{warning.code}{place}: {warning.message}", WIDTH, initial_indent="  ", subsequent_indent="    "
             )
-    notes = list(_notes(report))
+    notes = list(reading_notes(report))
     if notes:
         lines += [""]
         for note in notes:
@@ -250,7 +250,8 @@ def environment_lines(e: Environment) -> Iterator[str]:
         yield ", ".join(shown)
 
 
-def _notes(report: Report) -> Iterator[str]:
+def reading_notes(report: Report) -> Iterator[str]:
+    """What a reader has to know beside the figures."""
     yield from report.notes
     left = {v.name: sum(r.left_out for r in v.runs) for v in report.variants}
     if any(left.values()):
@@ -284,7 +285,7 @@ def to_markdown(report: Report) -> str:
     if warnings:
         lines += ["", "**Warnings**", ""]
         lines += [f"- `{w.code}`{' ' + w.variant if w.variant else ''}: {_cell(w.message)}" for w in warnings]
-    notes = list(_notes(report))
+    notes = list(reading_notes(report))
     if notes:
         lines += ["", *(f"{_cell(note)}  " for note in notes)]
     return "\n".join(lines) + "\n"

@@ -144,6 +144,7 @@ def bench(
     output_format: Annotated[
         Literal["text", "json", "markdown"], typer.Option("--format", help="Form of the report.")
     ] = "text",
+    html: Annotated[Path | None, typer.Option(help="Write a page with plots to this file.")] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Show the JSON schema of a report, and end.")] = False,
 ) -> None:
     """Measure a program before and after its conversion.  EXECUTES it, in copies of its folder.
@@ -214,6 +215,7 @@ def bench(
             root=program.parent if reference else None,
         ),
         output,
+        html,
         output_format,
     )
 
@@ -235,7 +237,7 @@ def _gpus(asked: str) -> tuple[Gpu, ...]:
     return tuple(by_index[part] for part in wanted)
 
 
-def _bench(request: Request, output: Path | None, output_format: str) -> None:
+def _bench(request: Request, output: Path | None, html: Path | None, output_format: str) -> None:
     import json
     import signal
 
@@ -250,11 +252,15 @@ def _bench(request: Request, output: Path | None, output_format: str) -> None:
         report = benchmark(request, _progress())
     except (OSError, SourceError) as error:
         _fail(str(error))
-    if output is not None:
-        try:
-            output.write_text(json.dumps(dump(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        except OSError as error:
-            tell(f"mgmigrate: {output}: cannot be written: {error}\n")
+    from benchmarks.page import to_html
+
+    document = json.dumps(dump(report), indent=1, ensure_ascii=False) + "\n"
+    for path, text in ((output, document), (html, to_html(report))):
+        if path is not None:
+            try:
+                path.write_text(text, encoding="utf-8")
+            except OSError as error:
+                tell(f"mgmigrate: {path}: cannot be written: {error}\n")
     _show(report, output_format)
     failed = [v for v in report.variants if v.status in ("failed", "not-available")]
     raise typer.Exit(4 if failed else 0)

@@ -1,9 +1,11 @@
 """What a report says about figures that are wrong, weak or fine."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 
@@ -12,6 +14,7 @@ from benchmarks.compare import compare_reports
 from benchmarks.compare import to_text as compared_text
 from benchmarks.figures import bootstrap_ratio, compare_variants, comparisons, percentile, summarise
 from benchmarks.honesty import CODES, find_warnings
+from benchmarks.page import to_html
 from benchmarks.results import Claim, ResultError, Work, dump, json_schema, load, read
 from benchmarks.show import to_markdown, to_text
 
@@ -63,6 +66,7 @@ def test_each_warning_is_raised_and_shown(code, report):
     assert code in codes(report)
     assert code in to_text(report)
     assert code in to_markdown(report)
+    assert code in to_html(report)
 
 
 def test_every_code_is_raised_by_some_test():
@@ -122,7 +126,7 @@ def test_a_cpu_report_makes_no_gpu_claim():
         changed("dp", status="passes-through", runs=()), device="cpu", environment=replace(FOUR.environment, gpus=())
     )
     assert dp.runs == ()
-    for text in (to_text(report), to_markdown(report)):
+    for text in (to_text(report), to_markdown(report), to_html(report)):
         assert "passes through, not measured" in text
         assert "measured on the CPU" in text
         assert "say nothing about GPUs" in text
@@ -190,3 +194,19 @@ def test_comparing_imports_neither_torch_nor_a_plotting_library(tmp_path):
     )
     assert done.stdout.splitlines()[-1] == "[]"
     assert "no difference" in done.stdout
+
+
+def test_the_page_stands_alone_and_is_well_formed():
+    for report in (FOUR, RESNET50, BERT_LARGE):
+        page = to_html(report)
+        assert not re.search(r"(src|href)=|https?:|<script|@import|url\(", page)
+        closed = re.sub(r"<meta[^>]*>|<!doctype html>", "", page)
+        root = ElementTree.fromstring(closed)
+        assert root.findall(".//svg")
+    assert {"Throughput", "Step times", "Memory per device", "Where a step goes"} <= set(
+        re.findall(r"<h2>(.*?)</h2>", to_html(FOUR))
+    )
+
+
+def test_a_program_s_name_cannot_write_into_the_page():
+    assert "<b>" not in to_html(replace(FOUR, program="<b>train.py"))
