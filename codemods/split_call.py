@@ -5,12 +5,13 @@ chunk, and outputs are gathered with their gradients.  Losses, masks, metrics an
 price is that every process loads every batch.
 """
 
+import ast
 import re
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
-from migrator.facts.model import Wrap
+from migrator.facts.model import GuardFact, Wrap
 from migrator.facts.subclasses import is_mentioned, own_way
 
 _CUDA_ONLY = re.compile(r"^device$|cuda|use_gpu|device_count|isinstance", re.IGNORECASE)
@@ -53,11 +54,25 @@ def check(context: Context) -> Iterator[Diagnostic]:
             )
         for kept in wrap.guards:
             if kept.parallel and not (kept.orelse or kept.at in noted or _CUDA_ONLY.search(kept.test) or kept is guard):
+                if _counts_devices(context, kept):
+                    continue  # the count is of processes now
                 noted.add(kept.at)
                 yield RULE.note(
                     kept.at,
                     f"where `{' '.join(kept.test.split())}` does not hold, every process trains the whole model by itself",
                 )
+
+
+def _counts_devices(context: Context, guard: GuardFact) -> bool:
+    """True when a name in the test holds the number of GPUs."""
+    module = context.program.module_at(guard.at)
+    node = next((n for n in module.nodes if isinstance(n, ast.If) and module.span(n) == guard.at), None)
+    return node is not None and any(
+        value.name == "torch.cuda.device_count"
+        for name in ast.walk(node.test)
+        if isinstance(name, ast.Name | ast.Attribute)
+        for value in context.program.resolver.values(module, name)
+    )
 
 
 def _functional(context: Context, wrap: Wrap) -> Iterator[Diagnostic]:
