@@ -600,6 +600,6 @@ def _compare_scaler(result: Comparison, x: dict[str, Any], y: dict[str, Any], k:
 def _note_synchronisation(result: Comparison, x: dict[str, Any], y: dict[str, Any]) -> None:
     if len(x["losses"]) > 1 and y["sync"] > 1 and len(y["losses"]) == y["sync"] and x["opt"] == 0:
         result.note(
-            f"{y['sync']} synchronised backward() calls in one optimizer step: the same numbers, but slower than with"
+            f"{y['sync']} synchronised backward() calls in one optimizer step: the same numbers, but more communication than with"
             " no_sync() around all but the last"
         )

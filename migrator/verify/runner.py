@@ -143,6 +143,7 @@ def finish(session: Session, *, early: bool, code: int) -> None:
         drawn=dict(session.drawn),
         counters=dict(session.counters),
         splitting=session.splitting,
+        accelerate="accelerate" in sys.modules,
         evals=[call.dump() for call in [*session.evaluations, *session.candidates]],
         read=session.read_samples,
         hook_seconds=session.hook_seconds,

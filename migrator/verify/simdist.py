@@ -63,6 +63,21 @@ def _patch_groups(folder: Path, timeout: datetime.timedelta) -> None:
         module.new_group = patched_new_group
         module.barrier = patched_barrier
     dist.is_nccl_available = lambda: True
+    _patch_gather()
+
+
+def _patch_gather() -> None:
+    """NCCL gathers into a tensor of any shape with the right number of elements; gloo wants one shape."""
+    all_gather = dist.all_gather
+
+    def all_gather_into_tensor(output: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
+        rows = list(output.view(dist.get_world_size(group), -1))
+        return all_gather(rows, tensor.contiguous().view(-1), group, async_op)
+
+    for name in ("all_gather_into_tensor", "_all_gather_base", "all_gather_single"):
+        for module in (dist, dist.distributed_c10d):
+            if hasattr(module, name):
+                setattr(module, name, all_gather_into_tensor)
 
 
 def _patch_ddp(devices: Devices | None) -> None:

@@ -1,0 +1,67 @@
+"""Numbers on lines: which are metrics, which are times, which belong together.  No process is started here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from migrator.verify import EXIT_CODES, Status, Verdict, headline, to_json, to_text
+from migrator.verify.shown import numbers_in, template_name
+from migrator.verify.verdict import Finding, Row
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("epoch 3: accuracy 91.25 %", [3.0, 91.25]),
+        ("Test: [0/1]\tTime 2.578 (2.578)\tLoss 0.5 (0.7)", [0.0, 1.0, 0.5, 0.7]),
+        ("loss 1.5e-3, 12.5 s, 3.2 it/s, ETA 0:01:20", [0.0015]),
+        ("Acc@1 12.500 speed 120.5 steps_per_sec 3", [1.0, 12.5]),
+        ("no number", []),
+    ],
+)
+def test_times_and_speeds_are_no_metrics(line: str, values: list[float]) -> None:
+    assert [n.value for n in numbers_in(line)[1]] == values
+
+
+def test_lines_are_paired_by_their_template() -> None:
+    assert numbers_in("epoch 1: loss 0.25")[0] == numbers_in("epoch 12:  loss 11.5")[0]
+    assert numbers_in("epoch 1: loss 0.25")[0] != numbers_in("epoch 1: accuracy 0.25")[0]
+
+
+def test_files_are_paired_without_the_numbers_in_their_names() -> None:
+    assert template_name("runs/2024-01-02_model_0.513.pt") == template_name("runs/2025-11-30_model_0.498.pt")
+
+
+def verdict(status: Status) -> Verdict:
+    finding = Finding("loss", "loss: before 1, after 2", 3, "a sum", "train.py:7")
+    return Verdict(
+        status,
+        reason="it hangs",
+        findings=(finding,) if status is Status.DIFFERENT else (),
+        rows=(Row(0, 0, 64, 64, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0),),
+        steps=1,
+        devices=4,
+        tolerance=1e-5,
+        no_gradient=("head.weight",),
+    )
+
+
+@pytest.mark.parametrize("status", list(Status), ids=lambda s: s.name)
+def test_the_report_says_the_verdict_first_and_nothing_of_speed(status: Status) -> None:
+    text = to_text(verdict(status))
+    assert text.startswith(status.value)
+    assert headline(verdict(status)) in text
+    assert "proved" not in text and "faster" not in text
+    assert f'"exit_code": {EXIT_CODES[status]}' in to_json(verdict(status))
+    if status is Status.DIFFERENT:
+        assert "train.py:7" in text and "-> a sum" in text
+    assert "head.weight (convert with --find-unused)" in text
+
+
+def test_importing_the_package_imports_no_torch() -> None:
+    code = "import sys, migrator.verify; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], timeout=60).returncode == 0
