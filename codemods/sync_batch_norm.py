@@ -25,6 +25,11 @@ def check(context: Context) -> Iterator[Diagnostic]:
             " run again with --sync-bn, for torch's own",
         )
     if not wanted:
+        for call in () if own else replication_callbacks(program):
+            yield RULE.question(
+                call,
+                "this makes threads of DataParallel wait for each other, which are processes now: run with --sync-bn",
+            )
         return
     for one in own:
         nn, imports = context.module(one.at, "torch.nn")
