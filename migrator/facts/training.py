@@ -345,9 +345,9 @@ class _Reader:
                 iterator = self.resolver.method(found[0], found[1], "__iter__")
                 if iterator is None or any(isinstance(n, ast.While) for n in ast.walk(iterator[1])):
                     return True
-            elif value.kind == "call" and not value.name.startswith("torch.utils.data"):
-                return True
-            elif value.kind not in ("call", "instance", "constant"):
+            elif value.kind not in ("call", "constant") or (
+                value.kind == "call" and not value.name.startswith("torch.utils.data")
+            ):
                 return True
         return False
 
