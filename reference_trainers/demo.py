@@ -175,6 +175,14 @@ def demo(folder: Path, devices: int, env: dict[str, str]) -> None:
     print(verified.stdout + verified.stderr)
     check(verified.code == 0 and "EQUAL" in verified.stdout + verified.stderr, "verify says EQUAL", verified)
 
+    on_gpus = torch.cuda.is_available() and env.get("CUDA_VISIBLE_DEVICES") != ""
+    print(f"\n== 5. Bench: before and after, on {'the GPUs' if on_gpus else f'the CPU, {devices} processes'}")
+    command = [sys.executable, "-m", "migrator", "bench", "--reference", "small", "--rounds", "1"]
+    where = ["--gpus", "all"] if on_gpus else ["--gpus", "none", "--processes", str(devices)]
+    measured = run([*command, *where], ROOT, env, 600)
+    print(measured.stdout)
+    check(measured.code == 0 and "samples/s" in measured.stdout, "every form was measured", measured)
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m reference_trainers.demo", description="The demo of mgmigrate.")

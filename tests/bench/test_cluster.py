@@ -1,5 +1,6 @@
 """How converted programs are started on one machine, several, and under SLURM."""
 
+import contextlib
 import os
 import shlex
 import signal
@@ -163,16 +164,11 @@ def test_two_agents_of_which_one_is_killed(tmp_path):
         while time.monotonic() < limit and not (tmp_path / "checkpoint.pt").exists():
             time.sleep(0.1)
         time.sleep(1)
-        os.killpg(agents[1].pid, signal.SIGKILL)
+        end(agents[1])  # with its process: a machine is lost as a whole
         agents[0].wait(300)
     finally:
         for agent in agents:
-            for pid in [agent.pid, *children_of(agent.pid)]:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
-            agent.wait(10)
+            end(agent)
     said = (tmp_path / "said").read_text().splitlines()
     assert said[0] == "begins at 0 in a world of 2"
     again = said[-2]
@@ -180,6 +176,14 @@ def test_two_agents_of_which_one_is_killed(tmp_path):
     assert int(again.split()[2]) > 0
     assert said[-1] == "ends at 40"
     assert agents[0].returncode == 0
+
+
+def end(agent):
+    """End an agent and the processes that it started, which have a session of their own."""
+    for pid in [agent.pid, *children_of(agent.pid)]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    agent.wait(10)
 
 
 def children_of(pid):
