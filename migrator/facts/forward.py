@@ -14,6 +14,7 @@ from migrator.facts.program import Program
 from migrator.facts.syntax import Module, Span, argument, dotted, names_in
 
 Against = tuple[Module, ast.AST, str]
+Reads = dict[str, list[tuple[Module, ast.Attribute]]]  # where attributes of each name are read
 UNUSED = "no forward pass uses"
 
 _WITHOUT_PARAMETERS = (
@@ -57,12 +58,22 @@ _ALL_PARTS = frozenset(["children", "named_children", "modules", "named_modules"
 def against_ddp(program: Program) -> Iterator[Against]:
     """Everything in the wrapped models' own classes that speaks against DistributedDataParallel."""
     yield from _partial_outputs(program)
+    reads = _attribute_reads(program)
     for module, node in model_classes(program):
         if any(base.rpartition(".")[2].endswith("Module") for base in program.resolver.external_bases(module, node)):
-            yield from _unused(program, module, node)
+            yield from _unused(program, module, node, reads)
             for owner, function in _forward_methods(program, module, node):
                 yield from _branches(program, owner, function)
-                yield from _state(program, owner, function)
+                yield from _state(owner, function, reads)
+
+
+def _attribute_reads(program: Program) -> Reads:
+    reads: Reads = {}
+    for module in program.modules:
+        for node in module.nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                reads.setdefault(node.attr, []).append((module, node))
+    return reads
 
 
 def model_classes(program: Program) -> list[tuple[Module, ast.ClassDef]]:
@@ -117,7 +128,7 @@ def _is_own(node: ast.AST, method: ast.FunctionDef) -> bool:
 
 
 # ---------------------------------------------------------------- parts that are never used
-def _unused(program: Program, module: Module, node: ast.ClassDef) -> Iterator[Against]:
+def _unused(program: Program, module: Module, node: ast.ClassDef, reads: Reads) -> Iterator[Against]:
     init = next((s for s in node.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
     if init is None or not any(isinstance(s, ast.FunctionDef) and s.name == "forward" for s in node.body):
         return
@@ -131,7 +142,7 @@ def _unused(program: Program, module: Module, node: ast.ClassDef) -> Iterator[Ag
             continue
         for target in statement.targets:
             if isinstance(target, ast.Attribute) and _is_own(target.value, init):
-                if _has_parameters(program, module, statement.value) and not _is_used(program, target):
+                if _has_parameters(program, module, statement.value) and not _is_used(target, reads):
                     yield module, statement, f"{UNUSED} {dotted(target)}"
 
 
@@ -157,14 +168,12 @@ def _has_parameters(program: Program, module: Module, call: ast.Call) -> bool:
     )
 
 
-def _is_used(program: Program, target: ast.Attribute) -> bool:
+def _is_used(target: ast.Attribute, reads: Reads) -> bool:
     """True when the part is read anywhere for more than its parameters."""
-    for module in program.modules:
-        for node in module.nodes:
-            if isinstance(node, ast.Attribute) and node.attr == target.attr and isinstance(node.ctx, ast.Load):
-                parent = module.parents.get(node)
-                if not (isinstance(parent, ast.Attribute) and parent.attr in _ASIDE):
-                    return True
+    for module, node in reads.get(target.attr, ()):
+        parent = module.parents.get(node)
+        if not (isinstance(parent, ast.Attribute) and parent.attr in _ASIDE):
+            return True
     return False
 
 
@@ -231,24 +240,19 @@ def _only_measures(node: ast.AST, tainted: set[str]) -> bool:
 
 
 # ---------------------------------------------------------------- state
-def _state(program: Program, module: Module, function: ast.FunctionDef) -> Iterator[Against]:
+def _state(module: Module, function: ast.FunctionDef, reads: Reads) -> Iterator[Against]:
     for node in ast.walk(function):
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
         )
         for target in targets:
             if isinstance(target, ast.Attribute) and _is_own(target.value, function):
-                if isinstance(node, ast.AugAssign) or _is_read(program, module, target, module.span(node)):
+                if isinstance(node, ast.AugAssign) or _is_read(module, target, module.span(node), reads):
                     yield module, node, f"the forward pass keeps {dotted(target)}, which DataParallel's replicas forget"
 
 
-def _is_read(program: Program, module: Module, target: ast.Attribute, writing: Span) -> bool:
-    return any(
-        isinstance(n, ast.Attribute) and n.attr == target.attr and isinstance(n.ctx, ast.Load)
-        for m in program.modules
-        for n in m.nodes
-        if m is not module or not (isinstance(n, ast.expr) and writing.contains(m.span(n)))
-    )
+def _is_read(module: Module, target: ast.Attribute, writing: Span, reads: Reads) -> bool:
+    return any(m is not module or not writing.contains(m.span(n)) for m, n in reads.get(target.attr, ()))
 
 
 # ---------------------------------------------------------------- outputs that may not reach the loss
