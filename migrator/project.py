@@ -140,9 +140,8 @@ def _path_edits(module: Module, path: Path) -> list[Path]:
             and module.qualified(node.func) in ("sys.path.append", "sys.path.insert")
             and node.args
         ):
-            folder = _literal_folder(node.args[-1], module, path)
-            if folder is not None and folder.is_dir():
-                folders.append(folder.resolve())
+            found = _literal_folders(node.args[-1], module, path)
+            folders += [folder.resolve() for folder in found if folder.is_dir()]
     return folders
 
 
@@ -153,30 +152,28 @@ def _passed(module: Module, function: ast.AST, position: tuple[int, ...]) -> lis
     return [call.args[position[0]] for call in calls if position and position[0] < len(call.args)]
 
 
-def _literal_folder(node: ast.expr, module: Module, path: Path) -> Path | None:
+def _literal_folders(node: ast.AST | None, module: Module, path: Path) -> list[Path]:
+    """The folders that an expression may name, as far as they can be read from the source."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return path.parent / node.value
+        return [path.parent / node.value]
     if isinstance(node, ast.Name):
         if node.id == "__file__":
-            return path
+            return [path]
         found = module.lookup(node.id, module.scope_of.get(node, module.scope))
         values = [b.value for b in found[1] if b.kind == "assign"] if found else []
         if found and not values and found[1][0].kind == "param":
             values = _passed(module, found[0].node, found[1][0].path)
-        return (
-            _literal_folder(values[0], module, path) if len(values) == 1 and isinstance(values[0], ast.expr) else None
-        )
+        return [folder for value in values for folder in _literal_folders(value, module, path)]
     if isinstance(node, ast.Call):
         name = module.qualified(node.func) or ""
-        if name in ("os.path.dirname",) and node.args:
-            inner = _literal_folder(node.args[0], module, path)
-            return inner.parent if inner else None
+        if name == "os.path.dirname" and node.args:
+            return [folder.parent for folder in _literal_folders(node.args[0], module, path)]
         if name in ("os.path.abspath", "os.path.realpath", "str", "os.path.normpath") and node.args:
-            return _literal_folder(node.args[0], module, path)
+            return _literal_folders(node.args[0], module, path)
         if name == "os.path.join" and node.args:
-            base = _literal_folder(node.args[0], module, path)
             rest = [a.value for a in node.args[1:] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-            return base.joinpath(*rest) if base and len(rest) == len(node.args) - 1 else None
+            known = len(rest) == len(node.args) - 1
+            return [base.joinpath(*rest) for base in _literal_folders(node.args[0], module, path) if known]
         if name == "os.getcwd":
-            return Path.cwd()
-    return None
+            return [Path.cwd()]
+    return []

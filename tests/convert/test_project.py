@@ -131,3 +131,22 @@ def test_nothing_is_imported_or_executed(tree, tmp_path):
     tree(train="import a\n", a="open('ran', 'w')\n")
     load_project(Path("train.py"))
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_path_file_may_add_several_folders_through_a_function(tmp_path):
+    (tmp_path / "lib" / "nets").mkdir(parents=True)
+    (tmp_path / "extra").mkdir()
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "lib" / "nets" / "__init__.py").write_text("")
+    (tmp_path / "lib" / "nets" / "pose.py").write_text("class Pose: pass\n")
+    (tmp_path / "extra" / "meters.py").write_text("class Meter: pass\n")
+    (tmp_path / "tools" / "paths.py").write_text(
+        "import os.path as osp, sys\n"
+        "def add(path):\n    sys.path.insert(0, path)\n"
+        "here = osp.dirname(__file__)\n"
+        "add(osp.join(here, '..', 'lib'))\nadd(osp.join(here, '..', 'extra'))\n"
+    )
+    entry = tmp_path / "tools" / "train.py"
+    entry.write_text("import paths\nfrom nets.pose import Pose\nfrom meters import Meter\n")
+    names = {name.rpartition(".")[2] for name in load_project(entry).modules}
+    assert {"pose", "meters"} <= names
