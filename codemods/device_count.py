@@ -12,6 +12,9 @@ from migrator.edits import Replace
 
 def check(context: Context) -> Iterator[Diagnostic]:
     for count in context.program.device_counts:
+        if count.note:
+            yield RULE.converted(count.at, "the index of a GPU: the process's own", Replace(count.at, count.note))
+            continue
         size, imports = context.world_size(count.at)
         if not context.accelerate and context.program.is_shared(count.at):
             dist, _ = context.dist(count.at)

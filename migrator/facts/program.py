@@ -722,7 +722,12 @@ class Program:
             place = self._place(module, call)
             if any(span.contains(place.at) for span in gone) or _asks_for_any(module, call) or is_settled(module, call):
                 continue
-            if not _is_of_this_machine(module, call):
+            last = _last_device(module, call)
+            if last is not None:
+                found.append(
+                    self._place(module, last, f"{module.segment(call.func).rpartition('.')[0]}.current_device()")
+                )
+            elif not _is_of_this_machine(module, call):
                 found.append(place)
         return found
 
@@ -828,6 +833,16 @@ def _moves_to_cuda(statements: list[ast.stmt]) -> bool:
             if node.func.attr == "cuda" or to:
                 return True
     return False
+
+
+def _last_device(module: Module, call: ast.Call) -> ast.BinOp | None:
+    """`device_count() - 1` and `int(device_count()) - 1`: the index of a GPU."""
+    node: ast.AST = call
+    parent = module.parents.get(node)
+    if isinstance(parent, ast.Call) and dotted(parent.func) == "int":
+        node, parent = parent, module.parents.get(parent)
+    is_one = isinstance(parent, ast.BinOp) and isinstance(parent.right, ast.Constant) and parent.right.value == 1
+    return parent if isinstance(parent, ast.BinOp) and is_one and isinstance(parent.op, ast.Sub) else None
 
 
 def _is_of_this_machine(module: Module, call: ast.Call) -> bool:

@@ -422,3 +422,8 @@ def test_a_package_that_imports_its_own_modules(project):
         wrap="nn.DataParallel(nets.make())",
     )
     assert "SplitDataParallel(nets.make())" in text
+
+
+def test_the_last_gpu_is_the_process_s_own(project):
+    text, _ = project.train("gpu = int(torch.cuda.device_count()) - 1\nprint(gpu)")
+    assert "gpu = torch.cuda.current_device()" in text
