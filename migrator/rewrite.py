@@ -95,6 +95,8 @@ class _Rewriter(cst.CSTTransformer):
         node = updated_node
         edits = self.expressions.get(id(original_node), ())
         for labelled in sorted(edits, key=lambda one: isinstance(one.edit, Replace)):
+            if id(original_node) in self.hole_ids:
+                self.updated[id(original_node)] = node  # a replacement around itself keeps what changed inside
             node = self._expression(labelled, node)
             self.made.append((labelled, node))
             self.applied.add(labelled)

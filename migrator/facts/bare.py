@@ -106,9 +106,9 @@ def _only_kept(module: Module, call: ast.Call) -> bool:
     """True when the state goes into a file, a dictionary or a copy, and its keys are not looked at."""
     parent = module.parents.get(call)
     if isinstance(parent, ast.Assign) and parent.value is call and isinstance(parent.targets[0], ast.Name):
-        name, scope = parent.targets[0].id, module.scope_of.get(parent)
+        name, function = parent.targets[0].id, module.enclosing_function(parent)
         uses = [n for n in module.nodes if isinstance(n, ast.Name) and n.id == name and n is not parent.targets[0]]
-        return all(_passes(module, n) for n in uses if module.scope_of.get(n) is scope)
+        return all(_passes(module, n) for n in uses if module.enclosing_function(n) is function)
     if isinstance(parent, ast.Attribute | ast.For | ast.comprehension | ast.Compare | ast.Starred):
         return False
     if isinstance(parent, ast.Call):

@@ -1,0 +1,102 @@
+"""The converted programs run, on as many processes as were started, and train, measure and save as the original does.
+
+Each of accelerate's surprises has a program beside it that trusts the defaults: the assertion that holds of the conversion
+must not hold of that one.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Runs
+
+FOUR_EPOCHS = [0.1, 0.01, 0.01, 0.001]
+
+
+def test_a_step_sees_the_whole_batch(runs: Runs) -> None:
+    assert set(runs["plain.1"]["rows"]) == {16}
+    assert [set(one["history"]["rows"]) for one in runs.said["plain.2"]] == [{8}, {8}]
+    assert [set(one["history"]["rows"]) for one in runs.said["four"]] == [{4}] * 4
+    assert len(runs["plain.1"]["rows"]) == len(runs["plain.2"]["rows"])
+    assert set(runs["defaults.2"]["rows"]) == {16}  # a batch of 32, and half the steps
+
+
+def test_schedules_step_once(runs: Runs) -> None:
+    assert runs["plain.1"]["lr"] == runs["plain.2"]["lr"] == runs["original"]["lr"] == pytest.approx(FOUR_EPOCHS)
+    assert runs["defaults.2"]["lr"] != pytest.approx(FOUR_EPOCHS)
+
+
+def test_a_plateau_is_waited_for(runs: Runs) -> None:
+    expected = runs["plateau.1"]["lr"]
+    assert expected[0] == expected[1] == 0.1 and expected[-1] < 0.1
+    assert runs["plateau.2"]["lr"] == expected
+    assert runs["defaults, plateau.2"]["lr"] != expected
+
+
+def test_figures_are_those_of_the_whole_set(runs: Runs) -> None:
+    """The weights stand still, so that the same 37 samples must give the same figures."""
+    assert runs["still.1"]["counted"] == runs["still.2"]["counted"] == [37] * 2
+    assert len({one["history"]["counted"][0] for one in runs.said["still.2"]}) == 1
+    assert runs["padded.2"]["counted"] != [37] * 2
+
+
+def test_an_accuracy_is_equal_on_all_processes(runs: Runs) -> None:
+    for name in ("plain.2", "still.2", "several.2"):
+        first, second = (one["history"]["accuracy"] for one in runs.said[name])
+        assert first == second
+
+
+def test_the_last_batch_is_filled_up_in_the_plain_form(runs: Runs) -> None:
+    """50 samples in batches of 16: a named difference (see test_conversion)."""
+    assert sum(runs["tail.1"]["rows"]) == 50
+    assert sum(sum(one["history"]["rows"]) for one in runs.said["tail.2"]) == 64
+
+
+def test_the_exact_form_trains_the_same_to_the_last_sample(runs: Runs) -> None:
+    expected = runs["original, exact"]
+    assert runs["exact.1"]["loss"] == pytest.approx(expected["loss"], abs=1e-12)
+    # BatchNorm is DataParallel's: over each process's share.  What the original reports on one device is its whole batch.
+    assert len(runs["exact.2"]["rows"]) == len(runs["exact.1"]["rows"])
+    assert sum(sum(one["history"]["rows"]) for one in runs.said["exact.2"]) == 2 * 50
+
+
+def test_a_loss_over_the_whole_batch_is_the_same(runs: Runs) -> None:
+    assert runs["contrastive.2"]["loss"] == pytest.approx(runs["contrastive.1"]["loss"], abs=1e-12)
+    assert runs["contrastive.2"]["weight"] == pytest.approx(runs["contrastive.1"]["weight"], abs=1e-12)
+
+
+def test_functions_of_other_modules_get_the_accelerator(runs: Runs) -> None:
+    assert runs["several.1"]["accuracy"] == pytest.approx(runs["several.2"]["accuracy"], abs=1e-12)
+
+
+def test_one_process_speaks(runs: Runs) -> None:
+    first, second = (one["log"] for one in runs.said["plain.2"])
+    assert first.count("epoch") == 4
+    assert "epoch" not in second
+
+
+# ---------------------------------------------------------------- which form loads which checkpoint
+@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("kind", ["original", "ddp", "prefixed", "bare1", "bare2"])
+def test_every_checkpoint_loads(runs: Runs, kind: str, world: int) -> None:
+    """What is read has the weights that were written, as the file itself says."""
+    weights = {one["history"]["weight"] for one in runs.said[f"{kind} into {world}"]}
+    assert len(weights) == 1
+    assert weights.pop() == pytest.approx(_weight(runs, kind), abs=1e-12)
+
+
+def test_a_kept_prefix_is_read_by_the_original(runs: Runs) -> None:
+    assert runs["prefixed into original"]["weight"] == pytest.approx(_weight(runs, "prefixed"), abs=1e-12)
+
+
+def test_keys_do_not_depend_on_the_number_of_processes(runs: Runs) -> None:
+    assert runs["plain.1"]["keys"] == runs["plain.2"]["keys"] == ["0.bias"]
+    assert runs["prefixed"]["keys"] == runs["original"]["keys"] == runs["ddp"]["keys"] == ["module.0.bias"]
+
+
+def _weight(runs: Runs, kind: str) -> float:
+    import torch
+
+    state = torch.load(runs.folder / "plain" / f"{kind}.pt")["model"]
+    names = [name for name in state if name.rpartition(".")[2] in ("weight", "bias")]
+    return float(sum(state[name].abs().sum() for name in names))
