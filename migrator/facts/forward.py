@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from migrator.facts.program import Program
+from migrator.facts.resolve import Value
 from migrator.facts.syntax import Module, Span, argument, dotted, names_in
 
 Against = tuple[Module, ast.AST, str]
@@ -83,7 +84,7 @@ def model_classes(program: Program) -> list[tuple[Module, ast.ClassDef]]:
         module = program.module_at(wrap.at)
         inner = next((n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == wrap.inner), None)
         for value in program.resolver.values(module, inner):
-            if value.node is None or value.module is None or value.kind == "unknown":
+            if value.node is None or value.module is None or not _is_in_sight(value):
                 queue += [(m, n) for m in program.modules for n in m.nodes if isinstance(n, ast.ClassDef)]
             else:
                 queue.append((value.module, value.node))
@@ -103,6 +104,14 @@ def model_classes(program: Program) -> list[tuple[Module, ast.ClassDef]]:
                 if definition is not None and isinstance(definition[1], ast.ClassDef | ast.FunctionDef):
                     queue.append(definition)
     return list(found.values())
+
+
+def _is_in_sight(value: Value) -> bool:
+    """True for an object of a class of the program or of a library, and not for what a table or a name leads to."""
+    library = value.name.startswith(
+        ("torch.", "torchvision.", "timm.", "transformers.", "segmentation_models_pytorch.")
+    )
+    return value.kind == "instance" or (value.kind == "call" and library)
 
 
 def _forward_methods(program: Program, module: Module, node: ast.ClassDef) -> Iterator[tuple[Module, ast.FunctionDef]]:

@@ -212,6 +212,10 @@ COUPLED: dict[str, tuple[Edit, ...]] = {
     ),
     "the model goes to the host and back": ((AFTER, "        model.cpu()\n        model.cuda()\n"),),
     "a part is never used": ((HEAD, HEAD + "        self.aux = nn.Linear(16, 2)\n"),),
+    "a part is never used by a model from a table": (
+        (HEAD, HEAD + "        self.aux = nn.Linear(16, 2)\n"),
+        ("nn.DataParallel(Net()).cuda()", 'nn.DataParallel(globals()["Net"]()).cuda()'),
+    ),
     "a branch of the model goes by the samples": (
         (HEAD, HEAD + "        self.wild = nn.Linear(16, 4)\n"),
         (FORWARD, "        if x.max() > 3:\n            return self.wild(x)\n" + FORWARD),
