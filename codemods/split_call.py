@@ -27,7 +27,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
             yield from _functional(context, wrap)
             continue
         own = own_way(context.program, wrap.at) if wrap.kind == "subclass" else ""
-        if own:
+        if own and not (context.options.sync_bn and "synchronised" in own):  # with MG321's layers it needs no replicas
             if is_mentioned(context.program, wrap.at):
                 yield RULE.question(wrap.at, f"{wrap.name} is not converted: {own}. Wrap with torch's, and run again")
             continue

@@ -12,6 +12,11 @@ from migrator.edits import Edit, InsertBefore
 
 def check(context: Context) -> Iterator[Diagnostic]:
     training = context.sharing.training
+    if context.sharing.way == "call" and context.options.seed_policy == "same" and context.program.wraps:
+        at = context.program.wraps[0].at
+        yield RULE.note(
+            at, "--seed-policy same: whole batches are equal anyway; dropout is each process's own, as before"
+        )
     if training is None or context.sharing.way not in ("distributed", "batch") or training.epoch_loop is None:
         return
     if context.options.seed_policy == "same":

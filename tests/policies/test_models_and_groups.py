@@ -138,6 +138,22 @@ def test_vendored_synchronised_layers_become_torchs():
     assert "sync_batch_norm(model)" in after
 
 
+def test_a_wrapper_that_ties_replicas_is_an_ordinary_one_with_torchs_layers():
+    text = VENDORED.replace(
+        "class Net(",
+        "class TiedDataParallel(nn.DataParallel):\n"
+        "    def replicate(self, module, device_ids):\n"
+        "        replicas = super().replicate(module, device_ids)\n"
+        "        for layer in module.modules():\n"
+        "            layer.ready(replicas)\n"
+        "        return replicas\n\n\nclass Net(",
+    ).replace("nn.DataParallel(model)", "TiedDataParallel(model)")
+    check_question(text, "ties the replicas to each other", "MG302")
+    conversion = convert(text, sync_bn=True)
+    assert "SplitDataParallel(model)" in conversion.changes[0].after
+    assert not conversion.questions
+
+
 def test_vendored_synchronised_layers_are_reported_without_the_flag():
     check_question(VENDORED, "run again with --sync-bn", "MG321")
 
@@ -151,6 +167,10 @@ def test_processes_draw_alike_where_asked_for(run):
     assert [r for _, r in own.ranks[0]["shown"]] != [r for _, r in own.ranks[1]["shown"]]
     same = run(USED, 2, seed_policy="same")
     assert [r for _, r in same.ranks[0]["shown"]] == [r for _, r in same.ranks[1]["shown"]]
+
+
+def test_alike_draws_change_nothing_where_the_call_is_split():
+    check_note(USED, "dropout is each process's own", "MG203", seed_policy="same", sampling="call")
 
 
 def test_a_time_limit_is_given_where_the_group_is_joined(run):
