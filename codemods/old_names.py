@@ -20,19 +20,18 @@ _TYPES = {f"numpy.{name}": name for name in ("float", "int", "bool", "object", "
 
 def check(context: Context) -> Iterator[Diagnostic]:
     program = context.program
-    for module, node in live_nodes(program):
-        if isinstance(node, ast.Call):
-            name = program.external(module, node)
-            if name in _FUNCTIONS:
-                yield _renamed(context, module, node.func, name)
-            elif name.startswith("torch.optim.lr_scheduler.") and argument(node, "verbose", None) is not None:
-                at = module.span(node)
-                yield RULE.converted(at, "schedulers have no `verbose` since torch 2.7", DropArgument(at, "verbose"))
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            own = _TYPES.get(module.qualified(node) or "")
-            if own and not any(own in scope.bindings for scope in module.scopes.values()):
-                at = module.span(node)
-                yield RULE.converted(at, f"numpy has no `{own}` of its own since 1.24", Replace(at, own))
+    for module, call in program.calls():
+        name = program.external(module, call)
+        if name in _FUNCTIONS:
+            yield _renamed(context, module, call.func, name)
+        elif name.startswith("torch.optim.lr_scheduler.") and argument(call, "verbose", None) is not None:
+            at = module.span(call)
+            yield RULE.converted(at, "schedulers have no `verbose` since torch 2.7", DropArgument(at, "verbose"))
+    for module, node in live_nodes(program, ast.Attribute, "numpy"):
+        own = _TYPES.get(module.qualified(node) or "") if node.attr in _TYPES.values() else None
+        if own and not any(own in scope.bindings for scope in module.scopes.values()):
+            at = module.span(node)
+            yield RULE.converted(at, f"numpy has no `{own}` of its own since 1.24", Replace(at, own))
 
 
 def _renamed(context: Context, module: Module, func: ast.expr, name: str) -> Diagnostic:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from migrator.facts import losses
 from migrator.facts.program import Program
 from migrator.facts.syntax import FunctionNode, Module, Span, argument, dotted
 
+_Node = TypeVar("_Node", bound=ast.AST)
 _TO_NUMBER = frozenset({"data", "cpu", "detach", "numpy"})
 _REDUCTIONS = frozenset({"sum", "mean", "norm", "max", "min"})
 
@@ -27,11 +29,13 @@ class Evaluation:
     guarded: bool
 
 
-def live_nodes(program: Program) -> Iterator[tuple[Module, ast.AST]]:
-    """All nodes of code that the program can run, in source order."""
+def live_nodes(program: Program, kind: type[_Node], text: str) -> Iterator[tuple[Module, _Node]]:
+    """Nodes of one kind of code that the program can run, in the modules that hold a text."""
     for module in program.modules:
+        if text not in module.text:
+            continue
         for node in module.nodes:
-            if not program._is_other_main(module, node):
+            if isinstance(node, kind) and not program._is_other_main(module, node):
                 yield module, node
 
 
@@ -100,8 +104,8 @@ def _without_gradients(module: Module, node: ast.AST) -> bool:
 
 def numbers(program: Program) -> Iterator[tuple[Span, Span]]:
     """`loss.data[0]` and its like, for what is a single number: the place, and the tensor."""
-    for module, node in live_nodes(program):
-        if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
+    for module, node in live_nodes(program, ast.Subscript, "[0]"):
+        if not isinstance(node.ctx, ast.Load):
             continue
         if not (isinstance(node.slice, ast.Constant) and node.slice.value == 0 and node.slice.value is not False):
             continue
