@@ -42,10 +42,11 @@ class Difference:
 def compare_reports(before: Report, after: Report) -> Difference:
     names = [v.name for v in before.variants if after.variant(v.name) is not None]
     rows = []
+    cpus = min((e.cpus for e in (before.environment, after.environment) if e.cpus), default=None)
     for name in names:
         a, b = before.variant(name), after.variant(name)
         assert a is not None and b is not None
-        rows.append(Row(name, a, b, compare_variants(b, a)))
+        rows.append(Row(name, a, b, compare_variants(b, a, cpus)))
     return Difference(
         rows=tuple(rows),
         only_before=tuple(v.name for v in before.variants if v.name not in names),

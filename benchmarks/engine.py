@@ -79,6 +79,7 @@ class _Found:
 def benchmark(request: Request, progress: Progress | None = None, machine: Machine | None = None) -> Report:
     """Run everything.  Raises `OSError` and `SourceError` where the program cannot be read."""
     machine = machine or read_machine(with_torch=False)
+    created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     plans, missing = make_plans(request)
     found = {plan.name: _Found() for plan in plans}
     notes: list[str] = []
@@ -93,7 +94,7 @@ def benchmark(request: Request, progress: Progress | None = None, machine: Machi
     return Report(
         program=str(request.program),
         command=request.command,
-        created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        created=created,
         device="cuda" if request.gpus else "cpu",
         source="measured",
         environment=read_environment(request, machine, {k: v for f in found.values() for k, v in f.versions.items()}),

@@ -173,8 +173,8 @@ def _memory(variant: Variant) -> tuple[int | None, float | None, float | None]:
 
 
 # -------------------------------------------------------------------- comparisons
-def compare_variants(of: Variant, to: Variant) -> Comparison | None:
-    """The ratio of throughputs; None where one of them has no run."""
+def compare_variants(of: Variant, to: Variant, cpus: int | None = None) -> Comparison | None:
+    """The ratio of throughputs; None where one of them has no run.  `cpus`: of the machine, to tell whether it was busy."""
     ours, theirs = summarise(of), summarise(to)
     if ours is None or theirs is None:
         return None
@@ -186,7 +186,7 @@ def compare_variants(of: Variant, to: Variant) -> Comparison | None:
         return None
     interval, missing = bootstrap_ratio(rates(of, basis), rates(to, basis))
     alone = to.devices == 1 and of.devices >= 1
-    verdict, why = _verdict(of, to, interval, missing, (ours, theirs))
+    verdict, why = _verdict(of, to, interval, missing, (ours, theirs), cpus)
     return Comparison(
         of=of.name,
         to=to.name,
@@ -202,6 +202,11 @@ def compare_variants(of: Variant, to: Variant) -> Comparison | None:
     )
 
 
+def busiest(variant: Variant) -> float | None:
+    """The highest load average that a run of the variant found when it began."""
+    return _largest([run.load_before for run in variant.runs])
+
+
 def _scaling(of: Variant, to: Variant) -> Literal["strong", "weak"] | None:
     """Strong: the same global batch over more devices.  Weak: the same batch on each device."""
     if of.work is None or to.work is None or not of.work.global_batch or not to.work.global_batch:
@@ -213,7 +218,12 @@ def _scaling(of: Variant, to: Variant) -> Literal["strong", "weak"] | None:
 
 
 def _verdict(
-    of: Variant, to: Variant, interval: Interval | None, missing: str, figures: tuple[Figures, Figures]
+    of: Variant,
+    to: Variant,
+    interval: Interval | None,
+    missing: str,
+    figures: tuple[Figures, Figures],
+    cpus: int | None,
 ) -> tuple[Verdict, str]:
     if "typed" in (of.status, to.status):
         return "no verdict", "figures were typed in, not measured"
@@ -224,6 +234,9 @@ def _verdict(
     ]
     if noisy:
         return "no verdict", f"windows vary too much ({', '.join(noisy)}; bound {NOISE_CV:.0%})"
+    busy = max(busiest(of) or 0.0, busiest(to) or 0.0)
+    if cpus and busy > cpus:
+        return "no verdict", f"others computed on this machine (load average {busy:.1f} on {cpus} CPUs)"
     if interval is None:
         return "no verdict", missing
     if interval.low > 1:
@@ -273,7 +286,7 @@ def comparisons(report: Report) -> list[Comparison]:
         to = report.variant(base)
         for of in report.variants:
             if to is not None and of.name != base and not (base == "dp" and of.name == "single"):
-                one = compare_variants(of, to)
+                one = compare_variants(of, to, report.environment.cpus)
                 if one is not None:
                     found.append(one)
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.anchors import TOLERANCE, find_anchor
-from benchmarks.figures import NOISE_CV, Figures, compare_variants, summarise
+from benchmarks.figures import NOISE_CV, Figures, busiest, compare_variants, summarise
 from benchmarks.results import Report, Variant, Warning
 
 ABOVE_LINEAR = 1.02  # × devices
@@ -116,9 +116,9 @@ def _variant(report: Report, variant: Variant, figures: Figures) -> Iterator[War
             f"{figures.loader_wait_pct:.0f} % of the time is spent waiting for the loader: more workers, or cheaper data, before more GPUs",
         )
     cpus = report.environment.cpus
-    loads = [run.load_before for run in variant.runs if run.load_before is not None]
-    if cpus and loads and max(loads) > cpus:
-        yield Warning("CONTENDED", variant.name, f"load average {max(loads):.1f} on {cpus} CPUs before a run")
+    load = busiest(variant)
+    if cpus and load is not None and load > cpus:
+        yield Warning("CONTENDED", variant.name, f"load average {load:.1f} on {cpus} CPUs before a run: no verdict")
     elif report.device == "cpu" and variant.processes == 1:
         shares = [r.cpu_share / max(1 - (r.loader_wait or 0), 0.01) for r in variant.runs if r.cpu_share is not None]
         if shares and min(shares) < CPU_LEAST:

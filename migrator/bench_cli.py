@@ -5,6 +5,7 @@ Imported with the command line, so nothing here imports more than typer; the wor
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from benchmarks.engine import Progress, Request
     from benchmarks.results import Report
     from migrator.doctor import Gpu
+    from migrator.estimates import Bound
 
 Format = Literal["text", "json"]
 
@@ -62,6 +64,9 @@ def advise(
         Literal["auto", "adam", "momentum", "sgd"], typer.Option(help="What it keeps per parameter.")
     ] = "auto",
     link: Annotated[Literal["auto", "pcie", "nvlink"], typer.Option(help="Between the GPUs of a machine.")] = "auto",
+    calibrate: Annotated[
+        Path | None, typer.Option(help="A report of mgmigrate bench on this machine: bounds from its measured steps.")
+    ] = None,
     portable: Annotated[bool, typer.Option("--portable", help="One code must run on CPUs, one GPU and many.")] = False,
     output_format: Annotated[Format, typer.Option("--format", help="Form of the advice.")] = "text",
 ) -> None:
@@ -96,7 +101,28 @@ def advise(
             output_bytes=output_bytes or None,
         )
     advice = advising.advise(reading, setting, gpus, nodes, portable, chosen_link)
+    if calibrate is not None:
+        advice = dataclasses.replace(advice, bounds=(*_calibrated(calibrate, gpus), *advice.bounds))
     put(advising.to_json(advice, reading) if output_format == "json" else advising.to_text(advice, reading))
+
+
+def _calibrated(path: Path, gpus: int) -> list[Bound]:
+    """Bounds from what a benchmark measured: the step of one device, and the synchronisation of the DDP form."""
+    _own_benchmarks()
+    from benchmarks.figures import summarise
+    from benchmarks.results import ResultError, read
+    from migrator.estimates import calibrated
+
+    try:
+        report = read(path)
+    except ResultError as error:
+        _fail(str(error))
+    single, ddp = report.variant("single"), report.variant("ddp")
+    figures = summarise(single) if single is not None else None
+    if figures is None or figures.mean_ms is None:
+        _fail(f"{path}: holds no measured step of one device")
+    seen = ddp.communication.gradient_sync_ms if ddp is not None and ddp.communication is not None else None
+    return calibrated(figures.mean_ms, seen, ddp.devices if ddp is not None else gpus)
 
 
 # -------------------------------------------------------------------- bench

@@ -235,3 +235,30 @@ def bounds(setting: Setting, link: str) -> list[Bound]:
             )
         )
     return found
+
+
+def calibrated(alone: float, reduction: float | None, devices: int) -> list[Bound]:
+    """Bounds from a measured step on one device and a measured gradient synchronisation (both ms), at the same global batch.
+
+    `reduction` None: it was not measured, and only the upper bound is left.
+    """
+    if devices < 2 or alone <= 0:
+        return []
+    ideal = alone / devices
+    slow = ideal + (reduction if reduction is not None else alone)
+    told = (
+        f"measured: one device takes {alone:.4g} ms for the whole global batch",
+        f"computation divides by {devices} (smaller batches often use a device less well: then it is less)",
+        f"measured: gradient synchronisation of {reduction:.4g} ms, hidden (high) to fully exposed (low)"
+        if reduction is not None
+        else "no synchronisation was measured: low is no gain at all",
+    )
+    return [
+        Bound(
+            "DDP: speedup over one device, same global batch",
+            alone / slow if reduction is not None else 1.0,
+            alone / ideal,
+            "×",
+            told,
+        )
+    ]

@@ -5,11 +5,16 @@ import json
 import textwrap
 
 import pytest
+from typer.testing import CliRunner
 
+from benchmarks.results import dump
 from migrator import estimates
 from migrator.advise import Reading, advise, parse_count, read_trees, sources, to_json, to_text
 from migrator.advise_program import read_program
-from migrator.estimates import KNOWN_MODELS, Setting, bounds, count_bytes
+from migrator.cli import app
+from migrator.estimates import KNOWN_MODELS, Setting, bounds, calibrated, count_bytes
+
+from .reports import FOUR
 
 GB = 10**9
 
@@ -157,3 +162,26 @@ def test_text_and_json_are_labelled_as_estimates():
     document = json.loads(to_json(advice, Reading()))
     assert document["label"] == "estimate, not measured"
     assert document["form"] == "ddp"
+
+
+def test_bounds_from_measured_steps():
+    (bound,) = calibrated(100.0, 25.0, 4)
+    assert (bound.low, bound.high) == (2.0, 4.0)
+    (bound,) = calibrated(100.0, None, 4)
+    assert (bound.low, bound.high) == (1.0, 4.0)
+    assert calibrated(100.0, 1.0, 1) == []
+
+
+def test_a_report_of_bench_calibrates_the_advice(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(dump(FOUR)))
+    done = CliRunner().invoke(app, ["advise", "--params", "25M", "--gpus", "4", "--calibrate", str(path)])
+    assert done.exit_code == 0, done.output
+    assert "measured: gradient synchronisation of 10 ms" in done.stdout
+    assert CliRunner().invoke(app, ["advise", "--params", "25M", "--calibrate", "none.json"]).exit_code == 4
+
+
+def test_a_mistake_is_one_line():
+    done = CliRunner().invoke(app, ["advise", "--params", "many"])
+    assert done.exit_code == 2
+    assert len(done.stderr.splitlines()) == 1

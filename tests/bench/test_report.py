@@ -111,6 +111,12 @@ def test_no_verdict_from_noise_and_no_interval_from_one_window():
     assert bootstrap_ratio([[1.0]], [[1.0, 2.0, 3.0]]) == (None, "1 window on one side: an interval needs 3")
 
 
+def test_no_verdict_from_a_busy_machine():
+    busy = compare_variants(variant("ddp", 3700, load_before=90.0), FOUR.variant("single"), 64)
+    assert busy.verdict == "no verdict"
+    assert "others computed" in busy.why
+
+
 def test_an_interval_of_equal_sides_holds_one():
     same = compare_variants(replace(variant("ddp", 1000, 1), name="b"), variant("single", 1000, 1))
     assert same.verdict == "no difference"
