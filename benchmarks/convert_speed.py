@@ -78,7 +78,7 @@ def process_cost(words: Sequence[str], folder: Path) -> tuple[float, float]:
     with subprocess.Popen(words, cwd=folder, env=_environment(folder), stdout=silent, stderr=silent) as child:
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode < 0 or child.returncode > 4:
+    if not 0 <= child.returncode <= 3:
         raise RuntimeError(f"{' '.join(words)} ended with {child.returncode}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
