@@ -78,7 +78,12 @@ def to_html(report: Report) -> str:
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield "<table><tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"
     for row in rows:
-        yield "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        filled = max(
+            (i + 1 for i, cell in enumerate(row) if cell), default=1
+        )  # the last words have the rest of the row
+        span = f' colspan="{len(row) - filled + 1}"' if filled < len(row) else ""
+        cells = [f"<td>{escape(cell)}</td>" for cell in row[: filled - 1]]
+        yield "<tr>" + "".join(cells) + f"<td{span}>{escape(row[filled - 1])}</td></tr>"
     yield "</table>"
 
 

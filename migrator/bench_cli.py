@@ -6,6 +6,7 @@ Imported with the command line, so nothing here imports more than typer; the wor
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
@@ -254,7 +255,13 @@ def _gpus(asked: str) -> tuple[Gpu, ...]:
         return ()
     found, _ = read_gpus()
     if asked == "all":
-        return found
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if visible is None:
+            return found
+        named = [part.strip() for part in visible.split(",")]
+        return tuple(
+            gpu for name in named for gpu in found if name and (name == str(gpu.index) or gpu.uuid.startswith(name))
+        )
     wanted = [part.strip() for part in asked.split(",")]
     by_index = {str(gpu.index): gpu for gpu in found}
     for part in wanted:

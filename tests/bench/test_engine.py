@@ -16,6 +16,7 @@ from benchmarks.nvml import Sampled, reasons, sampling
 from benchmarks.references import REFERENCES, arguments_of, program_of
 from benchmarks.results import read
 from benchmarks.show import to_text
+from migrator.bench_cli import _gpus as chosen_gpus
 from migrator.cli import app
 
 from .conftest import MLP
@@ -143,6 +144,25 @@ def test_a_converted_program_of_the_user_s_own(request_of, monkeypatch):
     report, starter = run(replace(request_of, after=mine), monkeypatch)
     assert starter.written["ddp"] == "# by hand\n"
     assert report.variant("ddp").launch == "torchrun --standalone --nproc_per_node=2 -- train_ddp.py"
+
+
+@pytest.mark.parametrize(
+    "visible, asked, indices",
+    [
+        (None, "all", [0, 1, 2, 3]),
+        ("2,0", "all", [2, 0]),
+        ("", "all", []),
+        ("GPU-1", "all", [1]),
+        (None, "1,3", [1, 3]),
+        (None, "none", []),
+    ],
+)
+def test_gpus_are_chosen_by_number_and_by_what_is_visible(monkeypatch, visible, asked, indices):
+    monkeypatch.setattr("migrator.doctor.read_gpus", lambda: (FOUR.gpus, FOUR.links))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [gpu.index for gpu in chosen_gpus(asked)] == indices
 
 
 def test_reference_trainers_train_for_longer_than_is_looked_at():
