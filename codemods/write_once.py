@@ -11,6 +11,7 @@ from textwrap import indent
 
 from codemods.base import Context, Diagnostic, Rule, negated
 from migrator.edits import Edit, Guard, InsertAfter, InsertBefore, Replace
+from migrator.facts.downloads import fetching_groups
 from migrator.facts.once import OnceGroup, once_groups
 from migrator.facts.syntax import Span
 from migrator.facts.uniform import missing_file_test, rank_zero_goes_first, waits_for_all
@@ -24,6 +25,8 @@ _INTO_MEMORY = frozenset(
 
 def check(context: Context) -> Iterator[Diagnostic]:
     groups, unguarded = once_groups(context.program, _KINDS)
+    fetched = [m.span(s) for m, statements in fetching_groups(context.program) for s in statements]  # see MG510
+    groups = [group for group in groups if not any(s.contains(f) for s in group.statements for f in fetched)]
     first_there: set[Span] = set()
     for group in groups:
         prepares = _prepares(context, group)

@@ -118,6 +118,7 @@ def convert_project(entry: Path, program: Program, options: Options) -> Conversi
     if not program.wraps:
         return _nothing_to_do(program, shown, tuple(_problem(error) for error in project.problems), options)
     sharing, diagnostics = diagnose(program, options)
+    diagnostics = _whole_or_nothing(program, diagnostics)
     diagnostics, changes = _apply(project, program, diagnostics, options)
     diagnostics.sort(key=lambda d: (d.at.path != shown, d.at.path, d.at.line, d.rule))
     return Conversion(
@@ -150,6 +151,18 @@ def diagnose(program: Program, options: Options) -> tuple[Sharing, list[Diagnost
     return sharing, _without_suppressed(program, diagnostics)
 
 
+def _whole_or_nothing(program: Program, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    """Without one converted wrap the rest stays as well: several processes would each use all GPUs.
+
+    What a person has to decide is still asked; run again after that, the rest is converted.
+    """
+    wraps = {wrap.at for wrap in program.wraps}
+    asked = [d for d in diagnostics if d.level == "question" and d.at in wraps]
+    if not asked or any(d.fix for d in diagnostics if d.at in wraps):
+        return diagnostics
+    return [d for d in diagnostics if d.fix is None]
+
+
 def _selected(rule: Rule, options: Options) -> bool:
     chosen = not options.select or any(rule.id.startswith(prefix) for prefix in options.select)
     return chosen and not any(rule.id.startswith(prefix) for prefix in options.ignore)
@@ -171,7 +184,9 @@ def _nothing_to_do(program: Program, shown: str, problems: tuple[Diagnostic, ...
     ]
     if options.target == "accelerate" and program.existing_ddp:
         rows.append(Diagnostic("MG902", program.existing_ddp[0].at, _FROM_DDP, "question", None, "display-only"))
-    if program.mentions:
+    if program.look_alikes:
+        pass  # a question is not nothing
+    elif program.mentions:
         rows.append(Diagnostic("MG000", start, "nothing to do: DataParallel is only mentioned, never called", "note"))
     else:
         rows.append(Diagnostic("MG000", start, "nothing to do: this program does not use DataParallel", "note"))

@@ -203,3 +203,22 @@ main(Net.arguments())
 def test_what_a_loop_may_do_for_its_data_to_be_shared(tmp_path: Path, changes: dict[str, str], way: str) -> None:
     parts = {"build": "pass", "epoch": "pass", "first": "pass", "inputs": "images", "grads": "pass", "last": "pass"}
     assert convert(tmp_path, LOOP.format(**(parts | changes))).way == way
+
+
+def test_without_one_converted_wrap_nothing_else_is_changed(tmp_path: Path) -> None:
+    conversion = convert(
+        tmp_path,
+        """
+import torch, torch.nn as nn
+from net import Net
+
+class Scattered(nn.DataParallel):
+    def gather(self, outputs, output_device):
+        return outputs
+
+model = Scattered(Net()).cuda()
+model(torch.ones(4)).backward()
+torch.save(model.state_dict(), "net.pt")
+""",
+    )
+    assert not conversion.changes and conversion.exit_code == 3
