@@ -25,6 +25,7 @@ from benchmarks.launch import Measuring, Plan, RunFailed, shown_command, start
 from benchmarks.nvml import Sampled, sampling
 from benchmarks.results import Communication, Environment, Report, Run, Variant, Work
 from codemods.base import Options
+from migrator.console import internal_error
 from migrator.convert import convert_program
 from migrator.doctor import Gpu, Machine, read_machine
 from migrator.source import SourceError
@@ -131,6 +132,10 @@ def make_plans(request: Request) -> tuple[list[Plan], list[Variant]]:
             files, whole = _converted(request, target, root)
         except (SourceError, WriteError, ValueError) as error:
             missing.append(Variant(target, TITLES[target], "not-available", count, count, error=str(error)))
+            continue
+        except Exception as error:  # a fault of the converter's keeps the other forms from nothing
+            told = internal_error(error)
+            missing.append(Variant(target, TITLES[target], "not-available", count, count, error=told))
             continue
         launcher = "accelerate" if target == "accelerate" and cuda else "torchrun"
         # On a CPU `accelerate launch` wants MPI for several processes; torchrun starts the same program.

@@ -132,6 +132,16 @@ def test_a_form_that_cannot_be_made_is_named(request_of, monkeypatch):
     assert "does not use DataParallel" in report.variant("ddp").error
 
 
+def test_a_fault_of_the_converter_stops_no_other_form(request_of, monkeypatch):
+    def broken(*_):
+        raise KeyError("x")
+
+    monkeypatch.setattr(engine, "convert_program", broken)
+    report, _ = run(request_of, monkeypatch)
+    assert "internal error (KeyError" in report.variant("ddp").error
+    assert report.variant("single").status == "measured"
+
+
 def test_ctrl_c_gives_what_was_measured(request_of, monkeypatch):
     report, _ = run(request_of, monkeypatch, interrupted=3)
     assert [len(v.runs) for v in report.variants] == [1, 0, 1]

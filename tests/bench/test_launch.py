@@ -1,7 +1,6 @@
 """Runs that hang, crash or are interrupted: the error is the program's own, and nothing is left behind."""
 
 import json
-import os
 import sys
 import textwrap
 import time
@@ -103,14 +102,15 @@ def test_too_few_steps_say_what_to_do(started, windows, count, said):
 
 def test_ctrl_c_ends_the_run(started, tmp_path, monkeypatch):
     def interrupted(_):
-        if (tmp_path / "out" / "pid").exists():
+        path = tmp_path / "out" / "pid"
+        if path.exists() and path.read_text():
             monkeypatch.undo()
             raise KeyboardInterrupt
 
     monkeypatch.setattr(launch.time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         started("open(f'{folder}/pid', 'w').write(str(os.getpid()))\ntime.sleep(60)\n")
-    assert not alive(int((tmp_path / "out" / "pid").read_text() or os.getpid()))
+    assert not alive(int((tmp_path / "out" / "pid").read_text()))
 
 
 def test_other_processes_do_not_bear_the_mark():
