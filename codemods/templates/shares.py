@@ -20,7 +20,9 @@ def local_batch(batch_size):
     """This process's part of a batch of `batch_size` samples."""
     world_size = dist.get_world_size()
     if batch_size % world_size:
-        raise SystemExit(f"a batch of {batch_size} samples does not divide over {world_size} processes: change one of them")
+        raise SystemExit(
+            f"a batch of {batch_size} samples does not divide over {world_size} processes: change one of them"
+        )
     return batch_size // world_size
 
 

@@ -276,6 +276,8 @@ class Flow:
             self.stop(node, "figures are kept in a way that was not understood")
             return
         self._count(name, node.value)
+        if not self.evaluation and isinstance(node.target, ast.Name):
+            self.kinds[name] = "figure"  # what the step does with it from here on is seen
 
     def _starts_as_number(self, name: str) -> bool:
         found = self.module.lookup(name, self.module.scope_of.get(self.loop, self.module.scope))
@@ -594,7 +596,7 @@ class Flow:
                 self.moves = True
             if (
                 func.attr in _ROWWISE
-                and not any(kinds)
+                and (not any(kinds) or self._keeps_size(node))
                 and not (
                     func.attr in ("view", "reshape", "flatten", "transpose", "permute", "unsqueeze")
                     and self._mixes_rows(node)
@@ -638,12 +640,29 @@ class Flow:
 
     def _mixes_rows(self, node: ast.Call) -> bool:
         """`view(-1, …)` of a tensor keeps samples together; another leading size may not."""
+        if (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("view", "reshape")
+            and not self._keeps_size(node)
+        ):
+            sizes = node.args[0].elts if node.args and isinstance(node.args[0], ast.Tuple | ast.List) else node.args
+            return bool(sizes) and self.module.segment(sizes[0]).replace(" ", "") != "-1"
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("transpose", "permute", "unsqueeze"):
             first = node.args[0] if node.args else None
             return not (isinstance(first, ast.Constant) and first.value != 0) or (
                 node.func.attr == "permute" and getattr(first, "value", 1) != 0
             )
         return False
+
+    def _keeps_size(self, node: ast.Call) -> bool:
+        """`x.view(x.size(0), -1)`: the leading size is the number of samples."""
+        return (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("view", "reshape")
+            and bool(node.args)
+            and self._is_size(node.args[0])
+            and not any(self._kind(a) for a in node.args[1:])
+        )
 
     def _check_random(self, node: ast.AST) -> None:
         if not self.evaluation and draws_random(self.program, self.module, node):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from migrator.facts.flow import Flow, draws_random, is_none
 from migrator.facts.forward import UNUSED
+from migrator.facts.left_over import left_over
 from migrator.facts.model import Place
 from migrator.facts.program import Program
 from migrator.facts.resolve import Value
@@ -501,24 +502,8 @@ class _Reader:
 
     def _check_figures(self, module: Module, loop: ast.For, flow: Flow) -> None:
         """A figure that cannot be put together must not be read after the loop, messages apart."""
-        end = module.span(loop).end
-        scope = module.scope_of.get(loop)
-        for name, kind in flow.figures.items():
-            if kind != "other":
-                continue
-            for node in module.nodes:
-                if (
-                    isinstance(node, ast.Name | ast.Attribute)
-                    and dotted(node) == name
-                    and isinstance(node.ctx, ast.Load)
-                ):
-                    if (
-                        module.scope_of.get(node) is scope
-                        and module.span(node).start > end
-                        and not _in_message(module, node)
-                    ):
-                        self.obstacle(module, node, f"{name} would cover this process's share only")
-                        return
+        for node in left_over(module, loop, flow, _in_message):
+            self.obstacle(module, node, f"{module.segment(node)} would cover this process's share only")
 
     # ---------------------------------------------------------------- the rest of the program
     def _check_model_uses(self, module: Module, loop: ast.For) -> None:
@@ -531,6 +516,8 @@ class _Reader:
                     through = chain.attr == "module" or (isinstance(inner, ast.Attribute) and inner.attr == "module")
                     if through and self._wrapped_base(owner, chain) and chain.attr not in _READING_METHODS:
                         self.obstacle(owner, node, "the model is also run past its wrapper")
+                    if chain.attr == "add_param_group":
+                        self.obstacle(owner, node, "parameters are given to an optimizer later")
                     if chain.attr in ("requires_grad_", "register_backward_hook") and self._after_wrap(owner, node):
                         self.obstacle(owner, node, "parameters are frozen or released after the model was wrapped")
                 if isinstance(node, ast.Assign):

@@ -290,7 +290,7 @@ CASES = (
         "flag",
         "h41_vendored_sync_bn",
         "call",
-        ("MG101",),
+        (),
         "such layers wait for replicas of one process: reported, or torch's with --sync-bn",
         verdict="",
         unverified="a person has to decide first",

@@ -264,6 +264,65 @@ COUPLED: dict[str, tuple[Edit, ...]] = {
     ),
 }
 
+# What a loop leaves behind, and what is decided by it, must be the same on all processes.
+PLATEAU = (EPOCHS, "    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)\n")
+BEST = (EPOCHS, "    best = 1e9\n")
+COUPLED |= {
+    "a plateau by the last loss": (PLATEAU, (AFTER, "        scheduler.step(loss)\n")),
+    "a best model by the last loss": (
+        BEST,
+        (
+            AFTER,
+            "        if loss.item() < best:\n            best = loss.item()\n            torch.save(model.state_dict(), 'best.pt')\n",
+        ),
+    ),
+    "an end by the last loss": ((AFTER, "        if loss < 0.1:\n            break\n"),),
+    "an end by a list of losses": (
+        (BATCHES, "        losses = []\n"),
+        (STEPPED, "            losses.append(loss.item())\n"),
+        (AFTER, "        if np.mean(losses) < 0.1:\n            break\n"),
+    ),
+    "an end by a history": (
+        (EPOCHS, "    history = {'loss': []}\n"),
+        (STEPPED, "            history['loss'].append(loss.item())\n"),
+        (AFTER, "        if history['loss'][-1] > 5:\n            break\n"),
+    ),
+    "an end by the worst loss": (
+        (EPOCHS, "    worst = 0.0\n"),
+        (STEPPED, "            worst = max(worst, loss.item())\n"),
+        (AFTER, "        if worst > 9:\n            break\n"),
+    ),
+    "an end by a meter": (
+        (
+            "class Net(",
+            "class Meter:\n    def __init__(self):\n        self.total = 0\n\n    def add(self, v):\n        self.total += v\n\n\nclass Net(",
+        ),
+        (EPOCHS, "    meter = Meter()\n"),
+        (STEPPED, "            meter.add(loss.item())\n"),
+        (AFTER, "        if meter.total < 1:\n            break\n"),
+    ),
+    "a rate by the number of samples": (
+        (EPOCHS, "    samples = 0\n"),
+        (STEPPED, "            samples += len(x)\n            optimizer.param_groups[0]['lr'] = 0.1 / (1 + samples)\n"),
+    ),
+    "a rate by the loss": ((STEPPED, "            optimizer.param_groups[0]['lr'] = 0.1 * loss.item()\n"),),
+    "an accuracy of the share": (
+        (BATCHES, "        hits = total = 0\n"),
+        (
+            STEPPED,
+            "            hits += (out.argmax(1) == y).sum().item()\n            total += len(y)\n            accuracy = hits / total\n",
+        ),
+        (AFTER, "        if accuracy > 0.99:\n            break\n"),
+    ),
+    "parameters that are added later": (
+        ("    criterion = ", "    scale = nn.Parameter(torch.ones(1).cuda())\n    criterion = "),
+        (EPOCHS, "    optimizer.add_param_group({'params': [scale]})\n"),
+    ),
+    "a fixed number of rows": ((MODEL, "            x = x.view(16, -1)\n" + MODEL),),
+    "pairs of rows": ((LOSS, "            loss = criterion(out.view(8, 8), y[:8])\n"),),
+    "a loss to a power": ((LOSS, "            loss = criterion(out, y) ** 2\n"),),
+}
+
 
 @pytest.mark.parametrize("name", COUPLED)
 def test_the_batch_stays_whole(convert, name: str) -> None:
@@ -297,6 +356,7 @@ PLAIN_LOOPS: dict[str, tuple[Edit, ...]] = {
         ("        for i, (x, y) in enumerate(loader):", "        bar = tqdm(loader)\n        for x, y in bar:"),
         (STEPPED, "            bar.set_postfix(loss=loss.item())\n"),
     ),
+    "rows that are laid out flat": ((MODEL, "            x = x.view(x.size(0), -1)\n" + MODEL),),
     "another name for the model": (
         (EPOCHS, "    network = model\n"),
         (MODEL, "            out = network(x)\n"),
