@@ -126,7 +126,7 @@ def convert_project(entry: Path, program: Program, options: Options) -> Conversi
         "converted" if changes else "unchanged",
         tuple(changes),
         tuple(diagnostics),
-        launch_line(project, options) if program.trains else f"python {shown}",
+        launch_line(project, options) if program.trains else f"python {project.command}",
         sharing.way,
         sharing.reason,
         policies_of(diagnostics, options),
@@ -199,14 +199,17 @@ def launch_line(project: Project, options: Options) -> str:
     `--standalone` would ignore a port, so a chosen one goes without it.  On several machines the same line is run on each.
     """
     if options.target == "accelerate":
-        return accelerate_line(project.entry.path, options)
+        return accelerate_line(project.command, options)
     processes = f"--nproc_per_node={options.nproc or 'gpu'}"
+    program = (
+        project.command if project.package else f"-- {project.entry.path}"
+    )  # torchrun would take options for its own
     if options.nodes > 1:
         meeting = f"--nnodes={options.nodes} --rdzv_backend=c10d --rdzv_endpoint=HOST:{options.master_port or 29500}"
-        return f"torchrun {meeting} {processes} -- {project.entry.path}"
+        return f"torchrun {meeting} {processes} {program}"
     if options.master_port:
-        return f"torchrun {processes} --master_port={options.master_port} -- {project.entry.path}"
-    return f"torchrun --standalone {processes} -- {project.entry.path}"
+        return f"torchrun {processes} --master_port={options.master_port} {program}"
+    return f"torchrun --standalone {processes} {program}"
 
 
 def policies_of(diagnostics: Sequence[Diagnostic], options: Options) -> tuple[str, ...]:
@@ -355,6 +358,7 @@ def _place_helpers(
     taken = {name for module in program.modules for name in (module.name.rpartition(".")[2], *module.scope.bindings)}
     name = free_module_name(project.folder, taken, any("accelerator" in helper.text for helper in helpers))
     path = str(Path(entry.path).with_name(f"{name}.py"))
+    home = f"{project.package}.{name}" if project.package else name
     text = _respell(module_text(helpers), respelled)
     labels = {line: frozenset({(label.rule, label.reason)}) for line in range(1, text.count("\n") + 2)}
     new_files.append(FileChange(path, None, text, None, {}, labels))
@@ -367,7 +371,7 @@ def _place_helpers(
         asked = {one.edit.name for one in requests if isinstance(one.edit, AddHelper)}
         imported = sorted(respelled.get(one, one) for one in asked)
         edits.append(
-            Labelled(AddImport(first.edit.at, f"from {name} import {', '.join(imported)}"), first.rule, first.reason)
+            Labelled(AddImport(first.edit.at, f"from {home} import {', '.join(imported)}"), first.rule, first.reason)
         )
     return edits
 

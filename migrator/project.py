@@ -33,6 +33,20 @@ class Project:
     def folder(self) -> Path:
         return Path(self.entry.path).parent
 
+    @property
+    def package(self) -> str:
+        """The package of an entry that is run by `python -m`: it imports from beside itself with a dot, or is `__main__`."""
+        package = self.entry.name.rpartition(".")[0]
+        dotted = any(isinstance(n, ast.ImportFrom) and n.level for n in self.entry.nodes)
+        return package if dotted or Path(self.entry.path).name == "__main__.py" else ""
+
+    @property
+    def command(self) -> str:
+        """What follows `python` to run the program."""
+        if not self.package:
+            return self.entry.path
+        return "-m " + (self.package if Path(self.entry.path).name == "__main__.py" else self.entry.name)
+
 
 def project_root(entry: Path) -> Path:
     """The folder that holds the project: the nearest one upwards with a project mark, or the topmost package's parent."""

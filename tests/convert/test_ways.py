@@ -222,3 +222,18 @@ torch.save(model.state_dict(), "net.pt")
 """,
     )
     assert not conversion.changes and conversion.exit_code == 3
+
+
+def test_a_program_that_is_run_as_a_module_imports_its_helpers_from_its_package(tmp_path: Path) -> None:
+    package = tmp_path / "speech"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "net.py").write_text("class Net: pass\n")
+    entry = package / "train.py"
+    entry.write_text(
+        "import torch\nimport torch.nn as nn\nfrom .net import Net\n\n"
+        "if __name__ == '__main__':\n    model = nn.DataParallel(Net()).cuda()\n    model(torch.ones(2)).backward()\n"
+    )
+    conversion = convert_program(entry, Options())
+    assert conversion.launch == "torchrun --standalone --nproc_per_node=gpu -m speech.train"
+    assert "from speech.ddp_utils import SplitDataParallel, setup_distributed" in result(conversion)
