@@ -136,6 +136,7 @@ class Flow:
         self.again = False
         for name in self.targets:
             self.kinds[name] = "rows"
+        self.tensors: set[str] = self.targets if isinstance(target, ast.Tuple | ast.List) else set()
 
     def _is_named_enumerate(self, node: ast.expr) -> bool:
         if not isinstance(node, ast.Name | ast.Call):
@@ -484,6 +485,8 @@ class Flow:
             kind = self._kind(node.value)
             if kind == "rows" and not isinstance(node.slice, ast.Constant):
                 return "figure"
+            if isinstance(node.value, ast.Name) and node.value.id in self.tensors and not self.evaluation:
+                return "figure" if kind else None  # the first sample, not the first part of a batch
             if self._kind(node.slice) is not None:
                 return "figure"
             return kind

@@ -320,6 +320,7 @@ COUPLED |= {
     ),
     "a fixed number of rows": ((MODEL, "            x = x.view(16, -1)\n" + MODEL),),
     "pairs of rows": ((LOSS, "            loss = criterion(out.view(8, 8), y[:8])\n"),),
+    "the first sample": ((LOSS, "            loss = criterion(out[0], y[0])\n"),),
     "a loss to a power": ((LOSS, "            loss = criterion(out, y) ** 2\n"),),
 }
 
