@@ -245,12 +245,18 @@ def _show(
 def _write(
     conversions: list[Conversion], bases: list[Path], options: Options, output: Path | None, allow_dirty: bool
 ) -> None:
+    from migrator.helpers import is_helper_module
     from migrator.write import WriteError, check_result, dirty_files, target_contents, write_files
 
     try:
         for conversion in conversions:
             check_result(conversion, options)
         contents = target_contents(conversions, output, bases)
+        for target, data in contents.items():
+            if output is not None and is_helper_module(target.stem) and target.exists() and target.read_bytes() != data:
+                raise WriteError(
+                    f"{target}: holds the helpers of another conversion; give this one a folder of its own"
+                )
         if output is None and not allow_dirty:
             dirty = dirty_files(list(contents))
             if dirty:
