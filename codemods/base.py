@@ -84,7 +84,7 @@ class Context:
         wanted = wanted or qualified.rpartition(".")[2]
         module = self.program.module_at(at)
         if "." not in qualified:
-            if module.imports.get(qualified) == qualified and qualified in module.scope.bindings:
+            if module.imports.get(qualified) == qualified and module.always_imports(qualified):
                 return qualified, ()
             return qualified, (AddImport(at, f"import {qualified}"),)
         name, needed = self.program.name_for(module, wanted, qualified)

@@ -59,10 +59,11 @@ def _edits(context: Context, loader: Loader) -> Iterator[Edit]:
         made += f", drop_last={loader.drop_last}"
     name = context.program.free_name("train_sampler", loader.at)
     yield InsertBefore(loader.statement, f"{name} = {made})\n")
-    if loader.shuffle_keyword:
+    if loader.has_none_sampler and loader.shuffle_keyword:
+        yield DropArgument(loader.at, "shuffle", 2)
+        yield SetArgument(loader.at, "sampler", name, 3)
+    elif loader.shuffle_keyword:
         yield SetArgument(loader.at, "shuffle", name, rename="sampler")
-        if loader.has_none_sampler:
-            yield DropArgument(loader.at, "sampler", 3)
     else:
         yield SetArgument(loader.at, "shuffle", "False", 2)
         yield SetArgument(loader.at, "sampler", name, 3)

@@ -19,16 +19,13 @@ def is_imported(module: Module, line: str) -> bool:
         alias = node.names[0]
         return module.imports.get(alias.asname or alias.name.split(".")[0]) == (
             alias.name if alias.asname else alias.name.split(".")[0]
-        ) and _at_top(module, alias.asname or alias.name.split(".")[0])
+        ) and module.always_imports(alias.asname or alias.name.split(".")[0])
     assert isinstance(node, ast.ImportFrom)
     return all(
-        module.imports.get(a.asname or a.name) == f"{node.module}.{a.name}" and _at_top(module, a.asname or a.name)
+        module.imports.get(a.asname or a.name) == f"{node.module}.{a.name}"
+        and module.always_imports(a.asname or a.name)
         for a in node.names
     )
-
-
-def _at_top(module: Module, name: str) -> bool:
-    return any(b.kind == "import" for b in module.scope.bindings.get(name, ()))
 
 
 def import_edits(module: Module, wanted: list[Labelled]) -> list[Labelled]:

@@ -74,7 +74,7 @@ class Program:
         A name that the module binds to something else anywhere, also locally, is not used.
         """
         for name, target in module.imports.items():
-            if target == qualified and name in module.scope.bindings and self._only_import(module, name):
+            if target == qualified and module.always_imports(name) and self._only_import(module, name):
                 return name, None
         if not any(wanted in scope.bindings for scope in module.scopes.values()):
             head, _, last = qualified.rpartition(".")

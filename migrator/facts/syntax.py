@@ -344,6 +344,13 @@ class Module:
             current = current.parent
         return None
 
+    def always_imports(self, name: str) -> bool:
+        """True when a plain top-level statement imports the name, under no condition and in no function."""
+        return any(
+            b.kind == "import" and isinstance(self.parents.get(b.node), ast.Module)
+            for b in self.scope.bindings.get(name, ())
+        )
+
     def imported_name(self, binding: Binding) -> str | None:
         """The qualified name that an import binding stands for."""
         return binding.target if binding.kind == "import" else None

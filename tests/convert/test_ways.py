@@ -237,3 +237,15 @@ def test_a_program_that_is_run_as_a_module_imports_its_helpers_from_its_package(
     conversion = convert_program(entry, Options())
     assert conversion.launch == "torchrun --standalone --nproc_per_node=gpu -m speech.train"
     assert "from speech.ddp_utils import SplitDataParallel, setup_distributed" in result(conversion)
+
+
+def test_an_import_under_a_condition_is_made_for_all_before_it_is_used(tmp_path: Path) -> None:
+    text = plain().replace("import torch\n", "import torch\nif __package__ is None:\n    import os, sys\n", 1)
+    assert "\nimport sys\n" in result(convert(tmp_path, text))
+
+
+def test_a_sampler_that_is_always_none_gives_its_place_to_the_distributed_one(tmp_path: Path) -> None:
+    text = plain("shuffle=(own is None), sampler=own").replace("    loader = ", "    own = None\n    loader = ", 1)
+    conversion = convert(tmp_path, text)
+    assert conversion.way == "distributed"
+    assert "batch_size=local_batch(64), sampler=train_sampler, num_workers=" in result(conversion)
