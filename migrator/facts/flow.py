@@ -210,8 +210,9 @@ class Flow:
 
     def _mentions_figure(self, node: ast.AST) -> bool:
         """True when a condition reads a running figure, which covers this process's samples only."""
-        if self.evaluation:
-            return False
+        return not self.evaluation and self._shows_figure(node)
+
+    def _shows_figure(self, node: ast.AST) -> bool:
         return any(dotted(n) in self.figures for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute))
 
     def _assign(self, node: ast.Assign) -> None:
@@ -382,6 +383,12 @@ class Flow:
             return
         kinds = [self._kind(a) for a in [*value.args, *(k.value for k in value.keywords)]]
         method = value.func.attr if isinstance(value.func, ast.Attribute) else ""
+        if self.evaluation and (
+            dotted(value.func) == "print" or method in ("info", "write", "debug", "log", "display")
+        ):
+            shown = [a for a in [*value.args, *(k.value for k in value.keywords)] if self._shows_figure(a)]
+            if shown:
+                self.uncountable = self.uncountable or "it reports figures while it runs, which a share would change"
         receiver = self._kind(value.func.value) if isinstance(value.func, ast.Attribute) else None
         if method == "backward":
             if receiver is None and kinds and kinds[0] is not None:
@@ -399,8 +406,6 @@ class Flow:
             return
         name = dotted(value.func) or ""
         if name == "print" or method in _METER_METHODS - {"append", "add"}:
-            if self.evaluation and method not in ("update",) and name != "print":
-                return
             return
         if method in ("append", "extend", "add") and receiver is None:
             if any(k in ("rows", "loss") for k in kinds) and not self.evaluation:

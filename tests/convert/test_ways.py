@@ -7,6 +7,8 @@ import pytest
 from codemods import load_rules
 from codemods.base import Options
 from migrator.convert import Conversion, convert_program
+from migrator.facts.syntax import Module
+from migrator.source import Source
 
 PLAIN = """
 import torch
@@ -239,9 +241,17 @@ def test_a_program_that_is_run_as_a_module_imports_its_helpers_from_its_package(
     assert "from speech.ddp_utils import SplitDataParallel, setup_distributed" in result(conversion)
 
 
-def test_an_import_under_a_condition_is_made_for_all_before_it_is_used(tmp_path: Path) -> None:
-    text = plain().replace("import torch\n", "import torch\nif __package__ is None:\n    import os, sys\n", 1)
-    assert "\nimport sys\n" in result(convert(tmp_path, text))
+def test_an_import_under_a_condition_is_not_taken_for_one_that_is_always_made(tmp_path: Path) -> None:
+    module = Module(Source("train.py", "import os\nif __package__ is None:\n    import sys\n"), "train")
+    assert module.always_imports("os") and not module.always_imports("sys")
+
+
+def test_an_evaluation_that_reports_while_it_runs_stays_whole(tmp_path: Path) -> None:
+    shown = plain().replace(
+        "                correct +=", "                print(correct)\n                correct +=", 1
+    )
+    text = result(convert(tmp_path, shown))
+    assert "own_share" not in text and "model.module(" not in text
 
 
 def test_a_sampler_that_is_always_none_gives_its_place_to_the_distributed_one(tmp_path: Path) -> None:
