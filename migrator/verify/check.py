@@ -18,11 +18,14 @@ from .judge import judge, judge_before, unverifiable
 from .launcher import ForkServer, Outcome, ServerFailed
 from .records import Record, count_steps, read
 from .settings import AFTER, BEFORE, RunSettings, VerifyRequest
-from .verdict import Verdict
+from .verdict import Status, Verdict
 from .workspace import Workspace, copy_project
 
 GRACE = 5.0  # seconds beyond a collective's time-out until a rank that does not answer is ended
 TOLERANCE, TOLERANCE_FLOAT64 = 1e-5, 1e-9
+MOST_BESIDE = 500  # files of the converted program's folder
+ROUNDING = 1e-3  # larger differences are no rounding, in float32 resynchronised after each step
+NUMBERS = {"loss", "gradient", "parameter", "buffer"}
 ENVIRONMENT = {"GLOO_SOCKET_IFNAME": "lo", "PYTHONWARNINGS": "ignore", "MPLBACKEND": "Agg", "WANDB_MODE": "offline"}
 
 
@@ -56,14 +59,13 @@ def verify(request: VerifyRequest, server: ForkServer | None = None) -> Verdict:
     begun = time.monotonic()
     with _server(server, request) as fork, _scratch(request) as folder:
         try:
-            verdict = _verify(request, fork, folder)
+            verdict = _settled(request, fork, folder, _verify(request, fork, folder))
         except ServerFailed as error:
             verdict = unverifiable(f"the checker failed: {error}")
         return replace(
             verdict,
             wall=time.monotonic() - begun,
             devices=request.devices,
-            float64=request.float64,
             folder=str(folder) if request.keep is not None else "",
         )
 
@@ -93,7 +95,42 @@ def _verify(request: VerifyRequest, server: ForkServer, folder: Path) -> Verdict
         verdict = replace(
             verdict, notes=(*verdict.notes, "epochs were not cut: the second one may not have been reached")
         )
-    return replace(verdict, cpu_before=first.outcome.cpu, cpu_after=outcome.cpu, memory=outcome.peak)
+    return replace(
+        verdict,
+        float64=request.float64,
+        cpu_before=first.outcome.cpu,
+        cpu_after=outcome.cpu,
+        memory=outcome.peak,
+    )
+
+
+def _settled(request: VerifyRequest, server: ForkServer, folder: Path, verdict: Verdict) -> Verdict:
+    """A difference of rounding's size in float32 is looked at once more in float64, whose verdict then counts."""
+    worst = max(
+        (f for row in verdict.rows[-1:] for f in (row.loss_difference, row.gradient, row.parameter, row.buffer)),
+        default=0.0,
+    )
+    small = verdict.status is Status.DIFFERENT and worst < ROUNDING
+    if request.float64 or not small or not {f.kind for f in verdict.findings} <= NUMBERS:
+        return verdict
+    again = _verify(replace(request, float64=True), server, _inner(folder, "float64"))
+    if again.status is not Status.EQUAL:
+        return verdict
+    note = f"in float32 a {verdict.cause} differed by {worst:.1e} at step {verdict.findings[0].step}: rounding, gone in float64"
+    return replace(
+        again,
+        notes=(*again.notes, note),
+        cpu_before=again.cpu_before + verdict.cpu_before,
+        cpu_after=again.cpu_after + verdict.cpu_after,
+    )
+
+
+def _inner(folder: Path, name: str) -> Path:
+    """A second scratch folder inside the first."""
+    place = folder / name
+    (place / "states").mkdir(parents=True)
+    (place / "tmp").symlink_to((folder / "tmp").resolve())
+    return place
 
 
 def _original(request: VerifyRequest, server: ForkServer, folder: Path) -> tuple[Recording, VerifyRequest, Path]:
@@ -101,10 +138,7 @@ def _original(request: VerifyRequest, server: ForkServer, folder: Path) -> tuple
     recording = _run_before(request, server, folder)
     if recording.record.error is None or request.epoch_batches == 0:
         return recording, request, folder
-    whole, place = replace(request, epoch_batches=0), folder / "whole"
-    place.mkdir()
-    (place / "states").mkdir()
-    (place / "tmp").symlink_to((folder / "tmp").resolve())
+    whole, place = replace(request, epoch_batches=0), _inner(folder, "whole")
     second = _run_before(whole, server, place)
     return (second, whole, place) if second.verdict is None else (recording, request, folder)
 
@@ -230,7 +264,8 @@ def after_entry(request: VerifyRequest, places: Places) -> Path:
 
 
 def copy_after(request: VerifyRequest, places: Places, target: Path) -> Workspace:
-    """The converted project: a folder as it is; a file outside the project takes the entry's place in a copy of it."""
+    """The converted project: a folder as it is; a file outside the project takes the entry's place in a copy of it,
+    and the modules beside that file come with it."""
     assert request.after is not None
     after = request.after.resolve()
     if after.is_dir() and after != places.root:
@@ -240,6 +275,14 @@ def copy_after(request: VerifyRequest, places: Places, target: Path) -> Workspac
         place = target / places.entry
         place.unlink()
         shutil.copy2(after, place)
+        for beside in list(after.parent.rglob("*.py"))[
+            :MOST_BESIDE
+        ]:  # what it imports from its own folder goes with it
+            if beside != after:
+                copy = place.parent / beside.relative_to(after.parent)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.unlink(missing_ok=True)
+                shutil.copy2(beside, copy)
         return Workspace(target, space.relist())
     return space
 

@@ -78,11 +78,12 @@ def _compare_evaluation(result: Comparison, before: Record, ranks: Sequence[Reco
         if all(count_common(rows, o, near) == len(rows) == len(o) for o in own):
             names.add("every rank evaluates everything")
         elif count_common(rows, together, near) == len(rows) == len(together):
-            names.add(
-                "evaluation is shared out among the ranks"
-                if len([o for o in own if o]) > 1
-                else "one rank evaluates alone"
-            )
+            if all((r.end or {}).get("splitting") for r in ranks):
+                names.add("every rank evaluates everything, and the calls of the model are shared out")
+            elif len([o for o in own if o]) > 1:
+                names.add("evaluation is shared out among the ranks")
+            else:
+                names.add("one rank evaluates alone")
         elif not together:
             continue  # evaluated at another place, or through a method: the printed metrics decide
         else:

@@ -39,3 +39,20 @@ def test_the_check_reaches_the_second_epoch(check: Callable[..., Verdict]) -> No
     verdict = check(before, edited(after, ("    sampler.set_epoch(epoch)\n", "")))
     assert verdict.status is Status.DIFFERENT
     assert (verdict.cause, verdict.findings[0].step) == ("data", 4)
+
+
+SHIFTED = (
+    "nn.functional.cross_entropy(net(x.cuda()), y.cuda())",
+    "nn.functional.cross_entropy(net(x.cuda()), y.cuda()) * {factor}",
+)
+
+
+def test_a_difference_of_roundings_size_is_settled_in_float64(check: Callable[..., Verdict]) -> None:
+    """An arithmetic that rounds differently in float32 is EQUAL; a true factor of the same size is not."""
+    before, after = pair("mlp")
+    rounded = edited(after, (SHIFTED[0], "(" + SHIFTED[0] + " + 3000.0 - 3000.0)"))
+    verdict = check(before, rounded)
+    assert verdict.status is Status.EQUAL, to_text(verdict)
+    assert verdict.float64 and "gone in float64" in " ".join(verdict.notes)
+    verdict = check(before, edited(after, (SHIFTED[0], SHIFTED[1].format(factor="1.00005"))))
+    assert (verdict.status, verdict.cause) == (Status.DIFFERENT, "loss"), to_text(verdict)
