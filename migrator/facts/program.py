@@ -212,13 +212,46 @@ class Program:
             name = self.external(module, call)
             source = "numpy" if name.startswith("numpy.random.") else name.split(".")[0]
             if name in ("torch.manual_seed", "numpy.random.seed", "random.seed"):
-                if module.enclosing(call, ast.If, ast.Try) is None and not any(
-                    c.at == module.span(a) for a in call.args for c in self.clocks
-                ):
+                if self._always_runs(module, call, 0) and all(self._is_fixed(module, a, 0) for a in call.args):
                     seeded.add(source)
             elif name.startswith(("numpy.random.", "random.")):
                 used.add(source)
         return used <= seeded
+
+    def _always_runs(self, module: Module, node: ast.AST, depth: int) -> bool:
+        """True when the program comes to this place in any case: under no condition, in a function that is called so."""
+        for ancestor in module.ancestors(node):
+            if isinstance(ancestor, ast.If | ast.Try | ast.For | ast.While | ast.IfExp) and not is_main_guard(ancestor):
+                return False
+            if isinstance(ancestor, FunctionNode):
+                sites = self.resolver.call_sites(ancestor) if depth < 4 else []
+                return any(self._always_runs(owner, site, depth + 1) for owner, site in sites)
+        return True
+
+    def _is_fixed(self, module: Module, node: ast.AST, depth: int) -> bool:
+        """True when a seed is a constant or an option: nothing on the way to it is drawn, or read from a clock."""
+        if depth > 4 or any(
+            isinstance(n, ast.Call) and (dotted(n.func) or "") not in ("int", "hash", "abs") for n in ast.walk(node)
+        ):
+            return False
+        for part in ast.walk(node):
+            values: list[tuple[Module, ast.AST]] = []
+            if isinstance(part, ast.Attribute):
+                writes = self.resolver.attribute_writes.get(part.attr, ())
+                values = [(owner, value) for owner, _, value, _ in writes if value is not None]
+            elif isinstance(part, ast.Name):
+                found = module.lookup(part.id, module.scope_of.get(part, module.scope))
+                for binding in found[1] if found and not isinstance(module.parents.get(part), ast.Attribute) else []:
+                    if binding.kind == "param" and found is not None and isinstance(found[0].node, FunctionNode):
+                        position = binding.path[0] if binding.path else None
+                        for owner, site in self.resolver.call_sites(found[0].node):
+                            given = argument(site, binding.target, position)
+                            values += [(owner, given)] if given is not None else []
+                    elif binding.value is not None:
+                        values.append((module, binding.value))
+            if not all(self._is_fixed(owner, value, depth + 1) for owner, value in values):
+                return False
+        return True
 
     # ---------------------------------------------------------------- entry
     @cached_property

@@ -259,3 +259,44 @@ def test_a_sampler_that_is_always_none_gives_its_place_to_the_distributed_one(tm
     conversion = convert(tmp_path, text)
     assert conversion.way == "distributed"
     assert "batch_size=local_batch(64), sampler=train_sampler, num_workers=" in result(conversion)
+
+
+def test_a_sum_that_the_program_indexes_keeps_its_one_element(tmp_path: Path) -> None:
+    helper = (
+        "def accuracy(output, target, topk=(1,)):\n"
+        "    correct = output.topk(max(topk), 1)[1].t().eq(target)\n"
+        "    return [correct[:k].view(-1).float().sum(0) for k in topk]\n\n\n"
+    )
+    text = plain().replace("def main", helper + "def main", 1)
+    used = text.replace(
+        "            optimizer.zero_grad()",
+        "            first, third = accuracy(model.out, labels, (1, 3))\n            print(first[0])\n"
+        "            optimizer.zero_grad()",
+    )
+    assert "correct[:k].reshape(-1).float().sum(0, keepdim=True)" in result(convert(tmp_path, used))
+    assert "correct[:k].reshape(-1).float().sum(0) for" in result(convert(tmp_path, text))
+
+
+SEED = "import random\nimport numpy as np\n"
+
+
+@pytest.mark.parametrize(
+    "seeding, alike",
+    [
+        pytest.param("torch.manual_seed(0)", True, id="a constant"),
+        pytest.param("torch.manual_seed(args.seed)", True, id="an option"),
+        pytest.param("if args.seed: torch.manual_seed(args.seed)", False, id="only when an option is given"),
+        pytest.param(
+            "args.seed = random.randint(1, 9); random.seed(args.seed); torch.manual_seed(args.seed)", False, id="drawn"
+        ),
+        pytest.param("torch.manual_seed(np.random.get_state()[1][0])", False, id="another generator's state"),
+        pytest.param("", False, id="no seed"),
+    ],
+)
+def test_random_numbers_are_shared_unless_the_program_always_seeds_them_alike(
+    tmp_path: Path, seeding: str, alike: bool
+) -> None:
+    text = SEED + plain().replace("def main():\n", f"def main(args=Options()):\n    {seeding}\n", 1)
+    text = text.replace("from net import Net\n", "from net import Net, Options\n")
+    changed = result(convert(tmp_path, text))
+    assert ("share_random_numbers()" not in changed) is alike
