@@ -4,7 +4,6 @@
 argument.  An import that stands under a test for the version, or a `try`, is the program's own answer and stays.
 """
 
-import ast
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
@@ -42,4 +41,3 @@ RULE = Rule(
     sources=("https://docs.pytorch.org/docs/stable/amp.html",),
     evaluation=True,
 )
-_ = ast

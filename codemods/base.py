@@ -148,6 +148,11 @@ class Context:
         return AddHelper(at, name)
 
 
+def operand(text: str) -> str:
+    """A hole for a value in front of an operator: in parentheses where the text is more than a name."""
+    return "$0" if text.replace(".", "").replace("_", "").isalnum() else "($0)"
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule's identity, its check, and where its document comes from."""

@@ -7,7 +7,7 @@ In the accelerate form `prepare` (MG305) gives each process its part of every ba
 
 from collections.abc import Iterator
 
-from codemods.base import Context, Diagnostic, Rule
+from codemods.base import Context, Diagnostic, Rule, operand
 from codemods.larger_batch import grows
 from migrator.edits import DropArgument, Edit, InsertBefore, Replace, SetArgument
 from migrator.facts.training import Loader
@@ -76,13 +76,8 @@ def _edits(context: Context, loader: Loader) -> Iterator[Edit]:
 
 def _workers(context: Context, loader: Loader) -> SetArgument:
     assert loader.workers is not None
-    text = f"-(-{_operand(loader.workers_text)} // {context.world_size(loader.at)[0]})"
+    text = f"-(-{operand(loader.workers_text)} // {context.world_size(loader.at)[0]})"
     return SetArgument(loader.at, "num_workers", text, 5, holes=(loader.workers,))
-
-
-def _operand(text: str) -> str:
-    """A hole for a value in front of `//`: parentheses where the text is more than a name or call."""
-    return "$0" if text.replace(".", "").replace("_", "").isalnum() else "($0)"
 
 
 RULE = Rule("MG201", "shard-loader", check, __doc__ or "", hazards=("H01", "H02", "H06", "H07", "H14", "H16", "H19"))

@@ -7,7 +7,7 @@ recognised, every process evaluates everything instead, which is right and not f
 
 from collections.abc import Iterator
 
-from codemods.base import Context, Diagnostic, Rule
+from codemods.base import Context, Diagnostic, Rule, operand
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace, SetArgument
 from migrator.facts.training import EvaluationLoop, Meter
 
@@ -63,12 +63,10 @@ def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
         yield from (*imports, *more)
     yield context.helper(loader.at, share.partition("(")[0])
     yield SetArgument(loader.at, "dataset", share, 0, holes=(loader.dataset,))
-    yield SetArgument(
-        loader.at, "batch_size", f"-(-{_operand(loader.batch_text)} // {world})", 1, holes=(loader.batch,)
-    )
+    yield SetArgument(loader.at, "batch_size", f"-(-{operand(loader.batch_text)} // {world})", 1, holes=(loader.batch,))
     if loader.workers is not None and loader.workers_text != "0":
         yield SetArgument(
-            loader.at, "num_workers", f"-(-{_operand(loader.workers_text)} // {world})", 5, holes=(loader.workers,)
+            loader.at, "num_workers", f"-(-{operand(loader.workers_text)} // {world})", 5, holes=(loader.workers,)
         )
     models = dict.fromkeys(context.program.text(call) for call in loop.model_calls)
     yield context.helper(loop.at, sync.partition("(")[0])
@@ -77,10 +75,6 @@ def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
         yield Replace(call, bare, (call,))
     for meters in loop.meters:
         yield from gathering(context, meters)
-
-
-def _operand(text: str) -> str:
-    return "$0" if text.replace(".", "").replace("_", "").isalnum() else "($0)"
 
 
 RULE = Rule("MG702", "share-evaluation", check, __doc__ or "", hazards=("H09", "H39", "H42", "H101", "H103"))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
+from migrator.edits import Edit, Inline, Replace
 from migrator.facts.model import GuardFact, Wrap
 from migrator.facts.subclasses import is_mentioned, own_way
 
@@ -93,4 +93,3 @@ def _functional(context: Context, wrap: Wrap) -> Iterator[Diagnostic]:
 
 
 RULE = Rule("MG302", "split-call", check, __doc__ or "", hazards=("H23", "H24", "H27", "H62", "H67", "H124"))
-_ = (InsertAfter, Remove)

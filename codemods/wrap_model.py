@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from codemods.wrapping import ddp_arguments
-from migrator.edits import AddImport, Edit, Inline, InsertAfter, Remove, Replace
+from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
 from migrator.facts.model import Wrap
 
 _REASON = "gradients are averaged over the processes"
@@ -48,4 +48,3 @@ def _wrapping(context: Context, wrap: Wrap) -> tuple[str, list[Edit]]:
 
 
 RULE = Rule("MG301", "wrap-model", check, __doc__ or "", hazards=("H48", "H56", "H61", "H63", "H65", "H96"))
-_ = AddImport

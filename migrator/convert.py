@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 
 from codemods import load_rules
 from codemods.base import Context, Diagnostic, Options, Rule
-from migrator.edits import AddHelper, AddImport, Edit, InsertAfter, InsertBefore, Labelled
+from migrator.edits import AddHelper, AddImport, Edit, InsertBefore, Labelled
 from migrator.facts.program import Program
 from migrator.facts.sharing import Sharing, choose_sharing
 from migrator.facts.syntax import Module, Span
 from migrator.helpers import (
-    Helper,
     catalogue,
     fits_inline,
     free_module_name,
@@ -31,10 +30,10 @@ from migrator.helpers import (
     module_text,
     with_needs,
 )
-from migrator.imports import import_edits, is_imported
+from migrator.imports import import_edits
 from migrator.launch import accelerate_line
 from migrator.project import Project, load_project
-from migrator.source import Source, SourceError, decode_source
+from migrator.source import Source, SourceError
 
 if TYPE_CHECKING:
     from migrator.rewrite import Rewritten
@@ -184,12 +183,13 @@ def _nothing_to_do(program: Program, shown: str, problems: tuple[Diagnostic, ...
     ]
     if options.target == "accelerate" and program.existing_ddp:
         rows.append(Diagnostic("MG902", program.existing_ddp[0].at, _FROM_DDP, "question", None, "display-only"))
-    if program.look_alikes:
-        pass  # a question is not nothing
-    elif program.mentions:
-        rows.append(Diagnostic("MG000", start, "nothing to do: DataParallel is only mentioned, never called", "note"))
-    else:
-        rows.append(Diagnostic("MG000", start, "nothing to do: this program does not use DataParallel", "note"))
+    if not program.look_alikes:  # a question is not nothing
+        why = (
+            "DataParallel is only mentioned, never called"
+            if program.mentions
+            else "this program does not use DataParallel"
+        )
+        rows.append(Diagnostic("MG000", start, f"nothing to do: {why}", "note"))
     return Conversion(shown, "nothing", (), tuple(rows), "")
 
 
@@ -433,6 +433,3 @@ def _definition_place(module: Module) -> Span:
 
 def _spaced(text: str) -> str:
     return f"\n\n{text}\n\n"
-
-
-_ = (Helper, InsertAfter, is_imported, decode_source)

@@ -58,23 +58,6 @@ _ROWWISE = frozenset(
         "argmax",
     ]
 )
-_MOVES = frozenset(
-    [
-        "cuda",
-        "to",
-        "float",
-        "half",
-        "double",
-        "long",
-        "int",
-        "type",
-        "contiguous",
-        "detach",
-        "requires_grad_",
-        "clone",
-        "non_blocking",
-    ]
-)
 _METER_METHODS = frozenset(
     [
         "update",
@@ -114,15 +97,11 @@ class Flow:
         self.program = reader.program
         self.kinds: dict[str, str] = {}
         self.forwards = 0
-        self.moves = False
         self.loss_text = ""
         self.figures: dict[str, str] = {}
         self.counting = ""
         self.uncountable = ""
         self.model_calls: list[Span] = []
-        self.model_names: set[str] = set()
-        function = module.enclosing_function(loop)
-        self.parameters = {a.arg for a in function.args.args} if isinstance(function, ast.FunctionDef) else set()
         target = loop.target
         if (
             isinstance(loop.iter, ast.Call)
@@ -564,7 +543,6 @@ class Flow:
         ):
             self.forwards += 1
             self.model_calls.append(self.module.span(func))
-            self.model_names |= {n for n in [dotted(func)] if n}
             if any(k not in (None, "rows") for k in kinds):
                 self.stop(node, "what the model is given is more than this batch's samples")
             carried = {n for a in arguments for n in names_in(a) if self.kinds.get(n) == "rows"} - self.fresh
@@ -600,8 +578,6 @@ class Flow:
         if receiver is None and not any(kinds):
             return None
         if isinstance(func, ast.Attribute) and receiver == "rows":
-            if func.attr in _MOVES and func.attr in ("cuda", "to"):
-                self.moves = True
             if (
                 func.attr in _ROWWISE
                 and (not any(kinds) or self._keeps_size(node))

@@ -34,7 +34,7 @@ class Wrap:
     """A live `DataParallel` call.
 
     `outer` includes chained moves such as `.cuda()`; `inner` is the wrapped module's expression; `target` is what the
-    statement assigns to; kind is class, functional or subclass; `trained` is None when it could not be told.
+    statement assigns to; kind is class, functional or subclass.
     """
 
     at: Span
@@ -48,7 +48,6 @@ class Wrap:
     dim: str | None
     guards: tuple[GuardFact, ...]
     conditional: Span | None
-    trained: bool | None
     submodule: bool
     scope: str
     in_class: bool

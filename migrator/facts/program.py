@@ -436,7 +436,6 @@ class Program:
             dim=module.segment(dim_node) if dim_node is not None else None,
             guards=tuple(self._guards(module, statement, call)),
             conditional=self._conditional(module, conditional, outer),
-            trained=None,
             submodule=isinstance(inner, ast.Attribute)
             and not (isinstance(inner.value, ast.Name) and inner.value.id == "self"),
             scope=module.scope_of.get(call, module.scope).name,

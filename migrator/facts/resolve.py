@@ -513,7 +513,7 @@ class Resolver:
             yield _definition_value(definition)
             return
         if node.attr == "module":
-            yield from (_unwrapped(v) for v in self.values(module, node.value))
+            yield from self.values(module, node.value)  # still the same network
             return
         base_name = dotted(node.value)
         if base_name is not None:
@@ -601,11 +601,6 @@ class Resolver:
 def _definition_value(definition: tuple[Module, ast.AST]) -> Value:
     module, node = definition
     return Value("class" if isinstance(node, ast.ClassDef) else "function", node, module)
-
-
-def _unwrapped(value: Value) -> Value:
-    """`wrapped.module`: still the same network, so the wrapping call stands for it."""
-    return value
 
 
 _STAR_EXPORTS = frozenset({"torch.nn.Module", "torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})

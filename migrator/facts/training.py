@@ -105,7 +105,6 @@ class Training:
     epoch_name: str = ""
     loader_in_epoch_scope: str = ""
     meters: tuple[Meter, ...] = ()
-    moves_inputs: bool = False
     loss: str = ""
     evaluations: list[EvaluationLoop] = field(default_factory=list)
     obstacles: list[Place] = field(default_factory=list)
@@ -484,7 +483,6 @@ class _Reader:
     def _read_body(self, module: Module, loop: ast.For, backward: ast.Call) -> None:
         reader = Flow(self, module, loop)
         reader.follow()
-        self.training.moves_inputs = reader.moves
         self.training.loss = reader.loss_text
         self.training.meters = tuple(self._meters(module, loop, reader))
         self._check_figures(module, loop, reader)
