@@ -130,10 +130,20 @@ Edit = (
 STATEMENT_EDITS = (InsertBefore, InsertAfter, Remove, Guard, Inline, AddParameter)
 
 
+# Rule id, reason, and the place of the diagnostic: together they say which fix changed a line.
+Label = tuple[str, str, Span | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """An edit with the rule that asks for it and the reason that the reviewer reads."""
+    """An edit with the rule that asks for it, the reason that the reviewer reads, and the place of the diagnostic behind it."""
 
     edit: Edit
     rule: str
     reason: str
+    of: Span | None = None
+
+    @property
+    def label(self) -> Label:
+        """What a changed line is labelled with."""
+        return self.rule, self.reason, self.of

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from dataclasses import replace
 
 from migrator.edits import AddImport, InsertAfter, InsertBefore, Labelled
 from migrator.facts.syntax import Module
@@ -42,13 +43,13 @@ def import_edits(module: Module, wanted: list[Labelled]) -> list[Labelled]:
         anchor, above = _anchor(leading, text)
         if anchor is not None:
             insert = InsertBefore if above else InsertAfter
-            edits.append(Labelled(insert(module.span(anchor), text + "\n"), one.rule, one.reason))
+            edits.append(replace(one, edit=insert(module.span(anchor), text + "\n")))
         else:
             first = _first_statement(module)
             if isinstance(first, ast.Expr | ast.ImportFrom) and first is module.tree.body[0]:
-                edits.append(Labelled(InsertAfter(module.span(first), text + "\n"), one.rule, one.reason))
+                edits.append(replace(one, edit=InsertAfter(module.span(first), text + "\n")))
             else:
-                edits.append(Labelled(InsertBefore(module.span(first), text + "\n"), one.rule, one.reason))
+                edits.append(replace(one, edit=InsertBefore(module.span(first), text + "\n")))
     return edits
 
 

@@ -72,9 +72,9 @@ def hunks(change: FileChange, context: int = 3) -> Iterator[Hunk]:
                 continue
             lines += ["-" + line for line in old[i1:i2]] + ["+" + line for line in new[j1:j2]]
             for number in range(old_numbers[i1], old_numbers[i2]):
-                labels |= dict.fromkeys(sorted(change.labels_before.get(number, ())))
+                labels |= dict.fromkeys(sorted(one[:2] for one in change.labels_before.get(number, ())))
             for number in range(new_numbers[j1], new_numbers[j2]):
-                labels |= dict.fromkeys(sorted(change.labels_after.get(number, ())))
+                labels |= dict.fromkeys(sorted(one[:2] for one in change.labels_after.get(number, ())))
         yield Hunk(
             group[0][1] + 1,
             group[-1][2] - group[0][1],

@@ -23,6 +23,7 @@ from migrator.edits import (
     Inline,
     InsertAfter,
     InsertBefore,
+    Label,
     Labelled,
     Remove,
     Replace,
@@ -33,7 +34,6 @@ from migrator.facts.syntax import Span
 from migrator.source import SourceError
 
 Block = cst.Module | cst.IndentedBlock | cst.SimpleStatementSuite
-Label = tuple[str, str]
 
 
 class EditConflict(Exception):
@@ -385,12 +385,12 @@ def _apply(text: str, labelled: list[Labelled]) -> Rewritten:
         places = one.edit.statements if isinstance(one.edit, Guard) else (one.edit.at,)
         last = places[-1]
         for line in range(places[0].line, last.line + _newlines(text[last.start : last.end]) + 1):
-            before[line].add((one.rule, one.reason))
+            before[line].add(one.label)
     for one, node in rewriter.made:
         if id(node) in state.spans:
             first, end = state.spans[id(node)]
             for line in range(first, end + 1):
-                after[line].add((one.rule, one.reason))
+                after[line].add(one.label)
     return Rewritten(prefix + "".join(state.tokens), _frozen(before), _frozen(after))
 
 

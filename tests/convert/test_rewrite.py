@@ -377,8 +377,10 @@ def test_labels_of_two_rules_on_their_own_lines():
             Labelled(A(place(text, "c(0)"), "n()\nm()\n"), "MG002", "two"),
         ],
     )
-    assert result.before == {1: {("MG001", "one")}}
-    assert result.after == {1: {("MG001", "one")}, 3: {("MG002", "two")}, 4: {("MG002", "two")}}
+    assert result.before == {1: {("MG001", "one", None)}}
+    assert result.after == {
+        n: {(rule, why, None)} for n, rule, why in [(1, "MG001", "one"), (3, "MG002", "two"), (4, "MG002", "two")]
+    }
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
