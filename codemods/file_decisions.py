@@ -1,7 +1,8 @@
 """A decision about a file that the program makes itself is rank 0's.
 
 Between two processes that ask whether a folder is there, one of them may have made it: the second would take the other branch,
-leave the program or wait for an answer that nobody gives.  Rank 0 asks, and all go the same way.
+leave the program or wait for an answer that nobody gives.  Of a cache it would read the half that is written.  Rank 0 asks, and
+all go the same way.
 """
 
 import ast
@@ -10,12 +11,15 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
 from migrator.facts.alone import run_by_one
+from migrator.facts.program import Program
+from migrator.facts.read_back import reads_path
 from migrator.facts.syntax import Module, Span, dotted
 from migrator.facts.uniform import waits_for_all
 
 _ASKS = frozenset(["os.path.exists", "os.path.isdir", "os.path.isfile", "os.path.lexists"])
 _METHODS = frozenset(["exists", "is_dir", "is_file"])
 _MAKES = ("folder", "path_mkdir", "write", "open", "download")
+_WAITED_FOR = ("remove", "shell", "download")
 _ENDS = ("sys.exit", "exit", "quit", "os._exit", "input")
 
 
@@ -25,23 +29,29 @@ def check(context: Context) -> Iterator[Diagnostic]:
     alone: list[Span] = []
     for module in program.modules:
         for node in module.nodes:
-            if not isinstance(node, ast.If) or not _divides(node):
+            if not isinstance(node, ast.If):
                 continue
             for call in ast.walk(node.test):
-                if not isinstance(call, ast.Call) or _asked_about(context, module, call) not in made:
+                if not isinstance(call, ast.Call) or _is_settled(module, call):
                     continue
-                if _is_settled(module, call):
+                asked = _asked_about(context, module, call)
+                if asked is None or asked not in made:
+                    continue
+                cache = _is_cache(program, module, node, asked)
+                if not cache and (not _divides(node) or _is_made_before(program, module, node, asked)):
                     continue
                 alone = alone or run_by_one(program)
                 at = module.span(call)
-                if any(place.contains(at) for place in alone):
+                if any(place.contains(at) and not (cache and place == module.span(node)) for place in alone):
                     continue
                 if not waits_for_all(program, module.span(node)):
                     yield RULE.note(at, "processes may decide differently: another one may just have made this file")
                     continue
                 yield RULE.converted(
                     at,
-                    "the program makes this itself, so rank 0 looks for all",
+                    "one process writes this cache, so rank 0 looks for all: nobody reads the half that is written"
+                    if cache
+                    else "the program makes this itself, so rank 0 looks for all",
                     context.helper(at, "from_rank_zero"),
                     Replace(at, "from_rank_zero($0)", (at,)),
                 )
@@ -55,6 +65,25 @@ def _asked_about(context: Context, module: Module, call: ast.Call) -> str | None
     if isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not call.args:
         return module.segment(call.func.value)
     return None
+
+
+def _is_cache(program: Program, module: Module, node: ast.If, asked: str) -> bool:
+    """True when one branch reads the file and the other writes it."""
+    span = module.span(node)
+    inside = [e for e in program.effects if span.contains(e.at)]
+    if any(e.kind in _WAITED_FOR for e in inside):  # see MG501
+        return False
+    writing = [e.at for e in inside if e.kind in ("write", "open") and e.path_text == asked]
+    branches = [node.body, node.orelse]
+    holds = [any(module.span(s).contains(at) for s in branch for at in writing) for branch in branches]
+    return any(holds[i] and reads_path(program, module, branches[1 - i], asked) for i in (0, 1))
+
+
+def _is_made_before(program: Program, module: Module, node: ast.If, asked: str) -> bool:
+    """True when each process has made the folder itself on its way to the test."""
+    scope, start = module.scope_of.get(node, module.scope).name, module.span(node).start
+    makers = [e for e in program.effects if e.path_text == asked and e.at.path == module.path]
+    return bool(makers) and all(e.kind == "folder" and e.scope == scope and e.at.end <= start for e in makers)
 
 
 def _divides(node: ast.If) -> bool:

@@ -1,24 +1,26 @@
 """Where the program reads a file that it wrote itself, which one process alone writes now.
 
 In: a `Program`.  Out: for every such file the first place behind the writing that reads it; it is known by its path, which must be
-spelled alike.  Tests for the file, path arithmetic and further writing are no reading.
+spelled alike.  Tests for the file, path arithmetic and further writing are no reading.  A checkpoint is also found by its place:
+what `torch.load` reads after a training that saves is what the training has saved, however its path is spelled.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from migrator.facts.model import Place
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Scope
+from migrator.facts.syntax import FunctionNode, Module, Scope
 
 _WRITES = ("write", "open", "download")
 _NO_READING = re.compile(
     r"^(os\.(path\.|makedirs|mkdir|listdir|access|stat)|str$|repr$|len$|print$|pathlib\.)|(^|\.)(format|info|debug|warning|warn|error|log|write"
     r"|print_log|append|add|exists|is_file|is_dir|mkdir|join|Path|set_description|set_postfix)$"
 )
+_DEPTH = 4
 _READERS = re.compile(r"(^|\.)(load|open|read_\w+|imread|loadtxt|genfromtxt|loadmat|parse|load_model|from_pretrained)$")
 
 
@@ -30,7 +32,70 @@ def read_backs(program: Program) -> list[Place]:
             place = Place(module.span(reader), module.span(module.statement(reader)), module.segment(path))
             found.setdefault((place.statement.path, place.statement.start), place)
             break
+    for place in _loads_after_saving(program):
+        found.setdefault((place.statement.path, place.statement.start), place)
     return list(found.values())
+
+
+def reads_path(program: Program, module: Module, statements: Iterable[ast.stmt], text: str) -> bool:
+    """True when a call among the statements is given the path and neither asks for it, shows it nor writes there."""
+    writing = {(e.at.path, e.at.start, e.at.end) for e in program.effects}
+    for node in (n for statement in statements for n in ast.walk(statement)):
+        if isinstance(node, ast.Call) and any(module.segment(a) == text for a in node.args):
+            span = module.span(node)
+            name = program.external(module, node) or getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if (span.path, span.start, span.end) not in writing and not _NO_READING.search(name):
+                return True
+    return False
+
+
+def _loads_after_saving(program: Program) -> Iterator[Place]:
+    """Loads that come behind a statement in which checkpoints are saved; of loads in one block the first."""
+    blocks: list[list[ast.stmt]] = []
+    for module, call in program.calls():
+        if program.external(module, call) != "torch.load" or not call.args:
+            continue
+        statement = module.statement(call)
+        block = module.block(statement)
+        if any(block is one for one in blocks) or not _comes_after_saving(program, module, statement, 0):
+            continue
+        blocks.append(block)
+        yield Place(module.span(call), module.span(statement), module.segment(call.args[0]))
+
+
+def _comes_after_saving(program: Program, module: Module, statement: ast.stmt, depth: int) -> bool:
+    child: ast.AST = statement
+    for ancestor in module.ancestors(statement):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(ancestor, name, None)
+            if isinstance(block, list) and child in block:
+                earlier = block[: block.index(child)]
+                if any(_saves(program, module, node, 0) for one in earlier for node in _calls_in(one)):
+                    return True
+        if isinstance(ancestor, FunctionNode):
+            sites = program.resolver.call_sites(ancestor) if depth < _DEPTH else []
+            return any(_comes_after_saving(program, m, m.statement(c), depth + 1) for m, c in sites)
+        child = ancestor
+    return False
+
+
+def _saves(program: Program, module: Module, call: ast.Call, depth: int) -> bool:
+    if program.external(module, call) == "torch.save":
+        return True
+    found = program.resolver.callee(module, call) if depth < _DEPTH else None
+    if found is None or not isinstance(found[1], ast.FunctionDef):
+        return False
+    return any(_saves(program, found[0], inner, depth + 1) for s in found[1].body for inner in _calls_in(s))
+
+
+def _calls_in(node: ast.AST) -> Iterator[ast.Call]:
+    """Calls that are made where the node is run: not those in the functions and classes that it defines."""
+    if isinstance(node, FunctionNode | ast.ClassDef):
+        return
+    if isinstance(node, ast.Call):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _calls_in(child)
 
 
 def _written(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr]]:

@@ -80,7 +80,7 @@ def differs(program: Program, module: Module, expression: ast.AST, depth: int = 
                         why = differs(program, module, binding.value, depth + 1)
                         if why:
                             return why
-        elif isinstance(node, ast.Attribute) and _RANK.search(node.attr):
+        elif isinstance(node, ast.Attribute) and _RANK.search(node.attr) and node.attr not in program.flags:
             return "it happens on some ranks only"
     return ""
 

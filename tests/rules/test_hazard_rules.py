@@ -80,6 +80,90 @@ def test_a_decision_that_nobody_waits_for_stays() -> None:
     )
 
 
+def test_a_folder_that_each_process_has_just_made_needs_no_common_answer() -> None:
+    lines = """\
+    os.makedirs("out", exist_ok=True)
+    if not os.path.isdir("out"):
+        raise SystemExit("no folder")
+"""
+    check_noop(with_data(lines), "MG511")
+
+
+CACHE = """\
+    if os.path.exists("words.pt"):
+        words = torch.load("words.pt")
+    else:
+        words = ["a", "b"]
+        torch.save(words, "words.pt")
+"""
+
+
+def test_all_processes_read_a_cache_or_all_build_it() -> None:
+    check_rewrite(
+        with_data(CACHE),
+        """
+        if from_rank_zero(os.path.exists("words.pt")):
+            words = torch.load("words.pt")
+        else:
+            words = ["a", "b"]
+            if dist.get_rank() == 0:
+                torch.save(words, "words.pt")
+        """,
+        "MG511",
+    )
+
+
+def test_a_file_that_is_only_written_when_missing_is_no_cache() -> None:
+    check_noop(with_data(CACHE.replace('torch.load("words.pt")', "[]")), "MG511")
+
+
+# ---------------------------------------------------------------- MG506 read-after-write
+TEST = """\
+    if "--test" in os.sys.argv:
+        model.module.load_state_dict(torch.load(os.path.join("runs", "best.pt")))
+"""
+
+
+def saving(lines: str) -> str:
+    """A program whose function `keep` saves checkpoints, with some lines behind the training."""
+    keep = 'def keep(model, folder):\n    torch.save(model.module.state_dict(), folder + "/best.pt")\n\n\ndef main():'
+    return training(f"    keep(model, 'runs')\n{lines}", depth=1).replace("def main():", keep)
+
+
+def test_a_checkpoint_of_this_training_is_awaited_whatever_its_path_is_called() -> None:
+    check_rewrite(
+        saving(TEST),
+        """
+        if "--test" in os.sys.argv:
+            dist.barrier()
+            model.module.load_state_dict(torch.load(os.path.join("runs", "best.pt"), map_location="cpu"))
+        """,
+        "MG506",
+    )
+
+
+def test_a_checkpoint_that_is_read_before_anything_is_saved_is_not_awaited() -> None:
+    source = saving("    pass")
+    check_noop(source.replace("    keep(model, 'runs')\n", TEST + "    keep(model, 'runs')\n"), "MG506")
+
+
+@pytest.mark.parametrize(("default", "waits"), [("-1", True), ('int(os.environ.get("LOCAL_RANK", -1))', False)])
+def test_an_option_is_equal_everywhere_unless_it_comes_from_the_surroundings(default: str, waits: bool) -> None:
+    lines = """\
+    import argparse
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--local_rank", type=int, default=DEFAULT)
+    args = parser.parse_args()
+    if args.local_rank == -1:
+        model.module.load_state_dict(torch.load("best.pt", map_location="cpu"))
+"""
+    source = saving(lines.replace("DEFAULT", default))
+    if waits:
+        check_rewrite(source, "if args.local_rank == -1:\n    dist.barrier()", "MG506")
+    else:
+        check_note(source, "other processes may read", "MG506")
+
+
 # ---------------------------------------------------------------- MG106 own-rendezvous
 def test_the_meeting_point_is_the_launchers() -> None:
     source = training("pass").replace("def main():", 'os.environ["MASTER_PORT"] = "29500"\n\n\ndef main():')
