@@ -257,6 +257,11 @@ def _judge_randomness(result: Comparison, ranks: Sequence[Record], sampled: froz
                 hint="seed the ranks differently: seed + rank",
             )
             break
+    if any(e.get("counters", {}).get("drawing forwards") for e in ends) and (alike := _alike(ranks, "torch")):
+        result.note(
+            f"random numbers inside the model (dropout) are those of rank 0 on rank {_list(alike)} too; DataParallel's"
+            " devices, which share one seed, draw alike as well"
+        )
     if "permutation" in drawn:
         result.note(
             "a permutation is drawn inside each rank's share of the batch (mixup, CutMix): the original permutes the"

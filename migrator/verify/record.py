@@ -18,10 +18,11 @@ import torch.nn.utils
 from torch.optim import optimizer as optimizers
 
 from . import fingerprint
-from .determinism import kept_states, pin, set_seeds
+from .determinism import changed, get_states, kept_states, pin, set_seeds
 from .session import Call, Session
 
 COLLECTIVES_MOST = 2000  # of one step
+WATCHED_FORWARDS = 2  # of which it is noted whether they draw random numbers (dropout)
 
 # Called after each recorded step, with the optimizer's number and its flat list of (name, parameter).
 AfterStep = Callable[[int, list[tuple[str, Any]]], None]
@@ -270,7 +271,10 @@ def _seeded(session: Session, number: int | None, replica: int) -> contextlib.Ab
     def context() -> Iterator[None]:
         with kept_states():
             set_seeds(session.settings.seed, "forward", number, replica)
+            seeded = get_states() if number is not None and number < WATCHED_FORWARDS else None
             yield
+            if seeded is not None and changed(seeded):
+                session.counters["drawing forwards"] += 1
 
     return contextlib.nullcontext() if number is None else context()
 
