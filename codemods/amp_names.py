@@ -40,4 +40,5 @@ RULE = Rule(
     hazards=("H35",),
     sources=("https://docs.pytorch.org/docs/stable/amp.html",),
     evaluation=True,
+    parallel=False,
 )

@@ -44,4 +44,4 @@ def _keywords(call: ast.Call) -> list[str]:
     return [f"{k.arg}=${i}" if k.arg else f"**${i}" for i, k in enumerate(call.keywords, first)]
 
 
-RULE = Rule("MG411", "backward", check, __doc__ or "", hazards=("H31", "H32", "H33", "H112", "H114"))
+RULE = Rule("MG411", "backward", check, __doc__ or "", hazards=("H31", "H32", "H33", "H112", "H114"), needs=("MG108",))

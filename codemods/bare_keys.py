@@ -44,4 +44,6 @@ def _read(context: Context, call: KeyedCall) -> Iterator[Edit]:
         yield SetArgument(call.at, "state_dict", "without_module_prefix($0)", 0, holes=(call.argument,))
 
 
-RULE = Rule("MG611", "bare-keys", check, __doc__ or "", hazards=("H96", "H115"))
+RULE = Rule(
+    "MG611", "bare-keys", check, __doc__ or "", hazards=("H96", "H115"), keeps=("compatibility",), needs=("MG108",)
+)

@@ -19,6 +19,17 @@ from migrator.facts.syntax import Span
 
 Level = Literal["fix", "question", "note"]
 Applicability = Literal["safe", "unsafe", "display-only"]
+Invariant = Literal["trajectory", "metrics", "lock-step", "once", "memory", "compatibility", "alone"]
+# What holds of every converted program, by number and in words (the eighth, no strings, no fix can break).
+INVARIANTS: dict[Invariant, tuple[int, str]] = {
+    "trajectory": (1, "loss, gradients and parameters follow the original"),
+    "metrics": (2, "rank 0 reports the original's figures"),
+    "lock-step": (3, "all processes take the same decisions and none waits for ever"),
+    "once": (4, "files, folders, downloads and logs happen once"),
+    "memory": (5, "no process uses another's GPU"),
+    "compatibility": (6, "old checkpoints load, and new ones have the old keys"),
+    "alone": (7, "the program runs as `python train.py`"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,7 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
+    optional: bool = False  # where it is left out, time is lost and nothing else
 class Diagnostic:
     """Something recognised: converted (`fix`), a person's to decide (`question`), or worth knowing (`note`)."""
 
@@ -155,7 +167,7 @@ def operand(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule's identity, its check, and where its document comes from."""
+    """A rule's identity, its check, where its document comes from, and what its fixes mean to each other."""
 
     id: str
     name: str
@@ -169,12 +181,17 @@ class Rule:
 
     @property
     def summary(self) -> str:
+    keeps: tuple[Invariant, ...] = ()  # what does not hold any more where its fix is left out
+    needs: tuple[str, ...] = ()  # ids of rules: without any of their fixes, this one's would be wrong
+    together: bool = False  # its fixes in a program are one
+    parallel: bool = True  # its fixes serve several processes, and nothing in one
         """The first line of the document: what must be true."""
         return self.document.strip().splitlines()[0]
 
-    def converted(self, at: Span, reason: str, *edits: Edit, message: str = "") -> Diagnostic:
+    def converted(self, at: Span, reason: str, *edits: Edit, message: str = "", optional: bool = False) -> Diagnostic:
         """A diagnostic with a fix."""
-        return Diagnostic(self.id, at, message or reason, "fix", Fix(reason, tuple(edits)), self.applicability)
+        fix = Fix(reason, tuple(edits), optional)
+        return Diagnostic(self.id, at, message or reason, "fix", fix, self.applicability)
 
     def question(self, at: Span, message: str) -> Diagnostic:
         """A diagnostic without which training would differ or fail, and that a person must answer."""

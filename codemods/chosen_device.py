@@ -52,4 +52,4 @@ def _is_seen(module: Module, name: str) -> bool:
 
 
 _SHOWS = frozenset(["print", "str", "info", "format", "debug", "log", "write"])
-RULE = Rule("MG318", "chosen-device", check, __doc__ or "", hazards=("H109",))
+RULE = Rule("MG318", "chosen-device", check, __doc__ or "", hazards=("H109",), keeps=("alone",))

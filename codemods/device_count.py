@@ -27,4 +27,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG303", "device-count", check, __doc__ or "", hazards=("H38",))
+RULE = Rule("MG303", "device-count", check, __doc__ or "", hazards=("H38",), keeps=("trajectory",))

@@ -41,3 +41,4 @@ RULE = Rule(
     hazards=("H20",),
     sources=("pytorch/pytorch#68320", "Lightning-AI/pytorch-lightning#17732"),
 )
+    keeps=("once",),

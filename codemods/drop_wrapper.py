@@ -39,4 +39,13 @@ def check(context: Context) -> Iterator[Diagnostic]:
         yield RULE.converted(access.at, "the model itself", Replace(access.at, access.note))
 
 
-RULE = Rule("MG309", "drop-wrapper", check, __doc__ or "", hazards=("H62", "H96"), evaluation=True)
+RULE = Rule(
+    "MG309",
+    "drop-wrapper",
+    check,
+    __doc__ or "",
+    hazards=("H62", "H96"),
+    evaluation=True,
+    together=True,
+    parallel=False,
+)

@@ -101,4 +101,4 @@ def _is_settled(module: Module, call: ast.Call) -> bool:
     return any(isinstance(a, ast.Call) and dotted(a.func) == "from_rank_zero" for a in module.ancestors(call))
 
 
-RULE = Rule("MG511", "file-decisions", check, __doc__ or "", hazards=("H87", "H93", "H95"))
+RULE = Rule("MG511", "file-decisions", check, __doc__ or "", hazards=("H87", "H93", "H95"), keeps=("lock-step",))

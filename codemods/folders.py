@@ -73,4 +73,4 @@ def _alone(context: Context, effects: list[Effect]) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG502", "folders", check, __doc__ or "", hazards=("H93",))
+RULE = Rule("MG502", "folders", check, __doc__ or "", hazards=("H93",), keeps=("once",))

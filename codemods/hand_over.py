@@ -21,4 +21,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG108", "hand-over", check, __doc__ or "", hazards=("H109",))
+RULE = Rule("MG108", "hand-over", check, __doc__ or "", hazards=("H109",), keeps=("alone",))

@@ -62,4 +62,12 @@ def _leave(context: Context, last: Span, dist: str) -> tuple[Edit, ...]:
     return InsertBefore(last, f"status = {status.text}\n{leave}"), Replace(status.at, "status")
 
 
-RULE = Rule("MG101", "join-processes", check, __doc__ or "", hazards=("H71", "H77", "H79", "H82", "H84", "H90", "H91"))
+RULE = Rule(
+    "MG101",
+    "join-processes",
+    check,
+    __doc__ or "",
+    hazards=("H71", "H77", "H79", "H82", "H84", "H90", "H91"),
+    keeps=("lock-step",),
+    together=True,
+)

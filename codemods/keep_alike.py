@@ -24,4 +24,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG407", "keep-alike", check, __doc__ or "", hazards=("H29",))
+RULE = Rule("MG407", "keep-alike", check, __doc__ or "", hazards=("H29",), keeps=("trajectory",), needs=("MG302",))

@@ -77,4 +77,6 @@ RULE = Rule(
     hazards=("H03", "H16"),
     sources=("arXiv 1706.02677 (Goyal et al., sections 2.1 and 2.2)",),
     why="Fewer and larger steps are another training; the linear rule is a heuristic and may need another rate.",
+    keeps=("trajectory",),
+    needs=("MG201",),
 )

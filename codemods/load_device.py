@@ -20,4 +20,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG602", "load-device", check, __doc__ or "", hazards=("H97",))
+RULE = Rule("MG602", "load-device", check, __doc__ or "", hazards=("H97",), keeps=("memory",), parallel=False)

@@ -61,4 +61,4 @@ def _only_on_rank_zero(context: Context, path: object, test: str) -> tuple[Edit,
     return (*imports, Replace(path, f"$0 if {test} else {os}.devnull", (path,)))
 
 
-RULE = Rule("MG503", "log-sinks", check, __doc__ or "", hazards=("H91", "H92"))
+RULE = Rule("MG503", "log-sinks", check, __doc__ or "", hazards=("H91", "H92"), keeps=("once",))

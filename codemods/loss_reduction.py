@@ -37,4 +37,5 @@ RULE = Rule(
     __doc__ or "",
     sources=("https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html",),
     evaluation=True,
+    parallel=False,
 )

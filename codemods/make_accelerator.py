@@ -86,4 +86,12 @@ def _leave(context: Context, last: Span, name: str) -> tuple[Edit, ...]:
     return InsertBefore(last, f"status = {status.text}\n{leave}"), Replace(status.at, "status")
 
 
-RULE = Rule("MG104", "make-accelerator", check, __doc__ or "", hazards=("H01", "H108", "H116", "H117", "H118"))
+RULE = Rule(
+    "MG104",
+    "make-accelerator",
+    check,
+    __doc__ or "",
+    hazards=("H01", "H108", "H116", "H117", "H118"),
+    keeps=("lock-step",),
+    together=True,
+)

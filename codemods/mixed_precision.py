@@ -103,4 +103,7 @@ RULE = Rule(
     hazards=("H32", "H33"),
     sources=("https://docs.pytorch.org/docs/stable/notes/amp_examples.html",),
     why="Half precision rounds differently: losses and weights are close to the original's, not equal.",
+    keeps=("trajectory",),
+    needs=("MG404",),
+    together=True,
 )

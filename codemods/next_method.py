@@ -18,4 +18,13 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG006", "next-method", check, __doc__ or "", sources=("dvgodoy/PyTorchStepByStep#29",), evaluation=True)
+RULE = Rule(
+    "MG006",
+    "next-method",
+    check,
+    __doc__ or "",
+    sources=("dvgodoy/PyTorchStepByStep#29",),
+    evaluation=True,
+    keeps=("alone",),
+    parallel=False,
+)

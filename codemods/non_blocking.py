@@ -19,4 +19,6 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG001", "non-blocking", check, __doc__ or "", hazards=("H74",), evaluation=True)
+RULE = Rule(
+    "MG001", "non-blocking", check, __doc__ or "", hazards=("H74",), evaluation=True, keeps=("alone",), parallel=False
+)

@@ -29,4 +29,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
             yield RULE.question(place.at, "processes may choose different names here: let rank 0 choose for all")
 
 
-RULE = Rule("MG512", "numbered-names", check, __doc__ or "", hazards=("H93",))
+RULE = Rule("MG512", "numbered-names", check, __doc__ or "", hazards=("H93",), keeps=("once",))

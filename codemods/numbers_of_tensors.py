@@ -25,4 +25,6 @@ RULE = Rule(
     __doc__ or "",
     sources=("https://pytorch.org/blog/pytorch-0_4_0-migration-guide/",),
     evaluation=True,
+    keeps=("alone",),
+    parallel=False,
 )

@@ -44,4 +44,6 @@ RULE = Rule(
     sources=("https://docs.pytorch.org/docs/stable/notes/serialization.html",),
     why="With weights_only=False, loading a file runs whatever code its author put into it.",
     evaluation=True,
+    keeps=("compatibility",),
+    parallel=False,
 )

@@ -53,4 +53,6 @@ RULE = Rule(
         "https://numpy.org/doc/stable/release/1.20.0-notes.html",
     ),
     evaluation=True,
+    keeps=("alone",),
+    parallel=False,
 )

@@ -31,4 +31,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
     )
 
 
-RULE = Rule("MG508", "other-logs", check, __doc__ or "", hazards=("H91",))
+RULE = Rule("MG508", "other-logs", check, __doc__ or "", hazards=("H91",), keeps=("once",))

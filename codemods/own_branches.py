@@ -29,4 +29,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
         return
 
 
-RULE = Rule("MG103", "own-branches", check, __doc__ or "", hazards=("H90",))
+RULE = Rule("MG103", "own-branches", check, __doc__ or "", applicability="display-only", hazards=("H90",))

@@ -44,4 +44,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
             )
 
 
-RULE = Rule("MG311", "own-device", check, __doc__ or "", hazards=("H72",))
+RULE = Rule("MG311", "own-device", check, __doc__ or "", hazards=("H72",), keeps=("memory",))

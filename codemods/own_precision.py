@@ -50,4 +50,5 @@ RULE = Rule(
     hazards=("H33", "H34"),
     sources=("https://docs.pytorch.org/docs/stable/amp.html",),
     why="Another precision rounds differently: losses and weights are close to the original's, not equal.",
+    keeps=("trajectory",),
 )

@@ -32,4 +32,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
             )
 
 
-RULE = Rule("MG106", "own-rendezvous", check, __doc__ or "", hazards=("H82",))
+RULE = Rule("MG106", "own-rendezvous", check, __doc__ or "", hazards=("H82",), keeps=("lock-step",))

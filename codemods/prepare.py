@@ -90,4 +90,13 @@ def _is_alone(context: Context, guard: GuardFact) -> bool:
     return guard.exclusive or not node.orelse
 
 
-RULE = Rule("MG305", "prepare", check, __doc__ or "", hazards=("H106", "H107", "H109", "H122"))
+RULE = Rule(
+    "MG305",
+    "prepare",
+    check,
+    __doc__ or "",
+    hazards=("H106", "H107", "H109", "H122"),
+    keeps=("trajectory", "memory"),
+    needs=("MG108",),
+    together=True,
+)

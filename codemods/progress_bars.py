@@ -25,4 +25,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
         yield RULE.converted(at, "one process shows the progress", *imports, SetArgument(at, "disable", negated(test)))
 
 
-RULE = Rule("MG509", "progress-bars", check, __doc__ or "", hazards=("H91",))
+RULE = Rule("MG509", "progress-bars", check, __doc__ or "", hazards=("H91",), keeps=("once",))

@@ -31,4 +31,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
             yield RULE.note(effect.at, f"{effect.name}() would stop every process, if this program ever called it")
 
 
-RULE = Rule("MG505", "prompts", check, __doc__ or "", hazards=("H87",))
+RULE = Rule("MG505", "prompts", check, __doc__ or "", hazards=("H87",), keeps=("lock-step",))

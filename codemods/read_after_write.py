@@ -38,4 +38,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG506", "read-after-write", check, __doc__ or "", hazards=("H95",))
+RULE = Rule("MG506", "read-after-write", check, __doc__ or "", hazards=("H95",), keeps=("once",))

@@ -37,4 +37,6 @@ RULE = Rule(
     __doc__ or "",
     hazards=("H58",),
     sources=("https://docs.pytorch.org/docs/stable/checkpoint.html", "microsoft/FocalNet#4"),
+    keeps=("trajectory",),
+    parallel=False,
 )

@@ -32,4 +32,4 @@ def _replaces_replicate(function: ast.AST) -> bool:
     )
 
 
-RULE = Rule("MG324", "replica-callbacks", check, __doc__ or "", hazards=("H30",))
+RULE = Rule("MG324", "replica-callbacks", check, __doc__ or "", hazards=("H30",), keeps=("alone",))

@@ -32,4 +32,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG504", "same-names", check, __doc__ or "", hazards=("H93", "H104"))
+RULE = Rule("MG504", "same-names", check, __doc__ or "", hazards=("H93", "H104"), keeps=("once",))

@@ -22,4 +22,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
     )
 
 
-RULE = Rule("MG202", "set-epoch", check, __doc__ or "", hazards=("H08",))
+RULE = Rule("MG202", "set-epoch", check, __doc__ or "", hazards=("H08",), keeps=("trajectory",), needs=("MG201",))

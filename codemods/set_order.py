@@ -30,4 +30,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG208", "set-order", check, __doc__ or "", hazards=("H104",))
+RULE = Rule("MG208", "set-order", check, __doc__ or "", hazards=("H104",), keeps=("trajectory",))

@@ -27,7 +27,8 @@ def check(context: Context) -> Iterator[Diagnostic]:
         for loader in training.loaders:
             if loader.workers is not None and loader.workers_text != "0":
                 edits = (*context.world_size(loader.at)[1], _workers(context, loader))
-                yield RULE.converted(loader.at, "workers are the machine's, not the process's", *edits)
+                reason = "workers are the machine's, not the process's"
+                yield RULE.converted(loader.at, reason, *edits, optional=True)
         if first.drop_last != "True":
             yield RULE.note(first.at, _REFILL)
         return
@@ -80,4 +81,12 @@ def _workers(context: Context, loader: Loader) -> SetArgument:
     return SetArgument(loader.at, "num_workers", text, 5, holes=(loader.workers,))
 
 
-RULE = Rule("MG201", "shard-loader", check, __doc__ or "", hazards=("H01", "H02", "H06", "H07", "H14", "H16", "H19"))
+RULE = Rule(
+    "MG201",
+    "shard-loader",
+    check,
+    __doc__ or "",
+    hazards=("H01", "H02", "H06", "H07", "H14", "H16", "H19"),
+    keeps=("trajectory",),
+    needs=("MG401",),
+)

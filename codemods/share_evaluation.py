@@ -27,9 +27,8 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
     for loop in training.evaluations:
         if loop.share and context.options.evaluation != "replicate":
-            yield RULE.converted(
-                loop.at, "each process evaluates its own samples; the figures are added up", *_share(context, loop)
-            )
+            reason = "each process evaluates its own samples; the figures are added up"
+            yield RULE.converted(loop.at, reason, *_share(context, loop), optional=True)
         elif loop.model_calls and context.options.evaluation == "shard":
             yield RULE.question(loop.at, f"--eval shard: this loop cannot be shared out: {loop.why_not}")
         elif loop.model_calls:
@@ -77,4 +76,12 @@ def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
         yield from gathering(context, meters)
 
 
-RULE = Rule("MG702", "share-evaluation", check, __doc__ or "", hazards=("H09", "H39", "H42", "H101", "H103"))
+RULE = Rule(
+    "MG702",
+    "share-evaluation",
+    check,
+    __doc__ or "",
+    hazards=("H09", "H39", "H42", "H101", "H103"),
+    keeps=("metrics",),
+    needs=("MG108", "MG201", "MG204"),
+)

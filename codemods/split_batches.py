@@ -28,4 +28,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
     )
 
 
-RULE = Rule("MG204", "split-batches", check, __doc__ or "", hazards=("H10", "H11", "H12"))
+RULE = Rule("MG204", "split-batches", check, __doc__ or "", hazards=("H10", "H11", "H12"), keeps=("trajectory",))

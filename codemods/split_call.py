@@ -92,4 +92,11 @@ def _functional(context: Context, wrap: Wrap) -> Iterator[Diagnostic]:
     yield RULE.converted(wrap.at, "each process computes its share of the call", *edits)
 
 
-RULE = Rule("MG302", "split-call", check, __doc__ or "", hazards=("H23", "H24", "H27", "H62", "H67", "H124"))
+RULE = Rule(
+    "MG302",
+    "split-call",
+    check,
+    __doc__ or "",
+    hazards=("H23", "H24", "H27", "H62", "H67", "H124"),
+    keeps=("trajectory", "memory"),
+)

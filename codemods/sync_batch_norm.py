@@ -58,4 +58,6 @@ RULE = Rule(
     hazards=("H40", "H41"),
     sources=("https://docs.pytorch.org/docs/stable/generated/torch.nn.SyncBatchNorm.html", "HobbitLong/SupContrast#18"),
     why="Statistics over the whole batch are not those over one GPU's share, so the model trains otherwise.",
+    keeps=("trajectory",),
+    together=True,
 )

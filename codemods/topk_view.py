@@ -74,4 +74,13 @@ def _is_indexed(context: Context, module: Module, call: ast.Call) -> bool:
     return False
 
 
-RULE = Rule("MG008", "topk-view", check, __doc__ or "", sources=("pytorch/examples#836",), evaluation=True)
+RULE = Rule(
+    "MG008",
+    "topk-view",
+    check,
+    __doc__ or "",
+    sources=("pytorch/examples#836",),
+    evaluation=True,
+    keeps=("alone",),
+    parallel=False,
+)

@@ -29,4 +29,6 @@ def check(context: Context) -> Iterator[Diagnostic]:
         yield RULE.converted(at, "the wrapped model is of this class now", *edits)
 
 
-RULE = Rule("MG304", "type-tests", check, __doc__ or "", hazards=("H49",))
+RULE = Rule(
+    "MG304", "type-tests", check, __doc__ or "", hazards=("H49",), keeps=("compatibility",), needs=("MG301", "MG302")
+)

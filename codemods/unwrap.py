@@ -24,4 +24,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
 
 
-RULE = Rule("MG306", "unwrap", check, __doc__ or "", hazards=("H115",))
+RULE = Rule("MG306", "unwrap", check, __doc__ or "", hazards=("H115",), keeps=("alone",), needs=("MG108",))

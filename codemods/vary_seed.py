@@ -35,4 +35,12 @@ def check(context: Context) -> Iterator[Diagnostic]:
     )
 
 
-RULE = Rule("MG203", "vary-seed", check, __doc__ or "", hazards=("H11", "H17", "H18"))
+RULE = Rule(
+    "MG203",
+    "vary-seed",
+    check,
+    __doc__ or "",
+    hazards=("H11", "H17", "H18"),
+    keeps=("trajectory",),
+    needs=("MG201", "MG204"),
+)

@@ -47,4 +47,4 @@ def _chosen_in_wraps(context: Context) -> Iterator[Diagnostic]:
             return
 
 
-RULE = Rule("MG102", "visible-devices", check, __doc__ or "", hazards=("H75", "H76"))
+RULE = Rule("MG102", "visible-devices", check, __doc__ or "", hazards=("H75", "H76"), keeps=("memory",))

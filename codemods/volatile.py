@@ -35,4 +35,5 @@ RULE = Rule(
     __doc__ or "",
     sources=("https://pytorch.org/blog/pytorch-0_4_0-migration-guide/",),
     evaluation=True,
+    parallel=False,
 )

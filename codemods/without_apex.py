@@ -61,4 +61,7 @@ RULE = Rule(
     hazards=("H33",),
     sources=("https://github.com/NVIDIA/apex", "https://docs.pytorch.org/docs/stable/amp.html"),
     why="apex and torch choose the type of each operation by lists of their own, so results are close, not equal.",
+    keeps=("trajectory",),
+    needs=("MG402",),
+    together=True,
 )

@@ -47,4 +47,11 @@ def _wrapping(context: Context, wrap: Wrap) -> tuple[str, list[Edit]]:
     return f"{name}({placed}, device_ids={ids}{ddp_arguments(context)})", list(imports)
 
 
-RULE = Rule("MG301", "wrap-model", check, __doc__ or "", hazards=("H48", "H56", "H61", "H63", "H65", "H96"))
+RULE = Rule(
+    "MG301",
+    "wrap-model",
+    check,
+    __doc__ or "",
+    hazards=("H48", "H56", "H61", "H63", "H65", "H96"),
+    keeps=("trajectory", "memory"),
+)

@@ -89,4 +89,4 @@ def _prepares(context: Context, group: OnceGroup) -> Span | None:
     return missing_file_test(context.program, group.statements[0])
 
 
-RULE = Rule("MG501", "write-once", check, __doc__ or "", hazards=("H94",))
+RULE = Rule("MG501", "write-once", check, __doc__ or "", hazards=("H94",), keeps=("once",))

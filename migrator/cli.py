@@ -18,7 +18,7 @@ from migrator.policies import with_policies
 
 if TYPE_CHECKING:
     from codemods.base import Options
-    from migrator.convert import Conversion
+    from migrator.convert import Choice, Conversion
     from migrator.source import SourceError
 
 app = typer.Typer(
@@ -89,11 +89,12 @@ def _entries(paths: Sequence[Path]) -> list[tuple[Path, Path]]:
 
 
 def _convert_all(
-    entries: Sequence[tuple[Path, Path]], options: Options, dash: bool
+    entries: Sequence[tuple[Path, Path]], options: Options, dash: bool, choose: Choice | None = None
 ) -> tuple[list[Conversion], list[Path], list[SourceError]]:
     """Convert each program; what cannot be read is an error of its own and stops no other."""
     from migrator.console import internal_error
     from migrator.convert import convert_program
+    from migrator.selection import SelectionError
     from migrator.source import SourceError, decode_source
 
     done: list[Conversion] = []
@@ -102,10 +103,12 @@ def _convert_all(
     for entry, base in entries:
         try:
             source = decode_source(str(entry), sys.stdin.buffer.read()) if dash else None
-            done.append(convert_program(entry, options, source))
+            done.append(convert_program(entry, options, source, choose=choose))
             bases.append(base)
         except SourceError as error:
             errors.append(error)
+        except SelectionError as error:
+            _fail(str(error), 2)
         except Exception as error:
             if len(entries) == 1:
                 raise
@@ -153,6 +156,9 @@ def convert(
     launch_config: Annotated[
         Path | None, typer.Option("--launch-config", help="Write a configuration for `accelerate launch` to this file.")
     ] = None,
+    apply: Annotated[
+        Path | None, typer.Option("--apply", help="Take the fixes that this selection (JSON) accepts, and no others.")
+    ] = None,
 ) -> None:
     """Convert programs, show the diff on stdout and what a person must know on stderr.  Runs none of the user's code.
 
@@ -171,18 +177,34 @@ def convert(
     if options.target != "accelerate" and (options.keep_prefix or launch_config is not None):
         _fail("--keep-prefix and --launch-config are for --to accelerate", 2)
     entries = [(Path("stdin.py"), Path())] if dash else _entries(paths)
-    conversions, bases, errors = _convert_all(entries, options, dash)
+    choose = _choice(apply, len(entries))
+    conversions, bases, errors = _convert_all(entries, options, dash, choose)
     in_tree = not dash and any(path.is_dir() for path in paths)
     _show(conversions, errors, output_format, in_tree)
     if write or output is not None:
         if errors and not in_tree:
             _fail("nothing was written")
-        _write(conversions, bases, options, output, allow_dirty)
+        _write(conversions, bases, options, output, allow_dirty, choose is not None)
     if launch_config is not None:
         _write_launch_config(launch_config, options)
     codes = [c.exit_code for c in conversions] + [3 if in_tree else 4 for _ in errors]
     codes += [1 for c in conversions if check and c.changes]
     raise typer.Exit(max(codes, default=0))
+
+
+def _choice(apply: Path | None, programs: int) -> Choice | None:
+    """What leaves fixes out, where the user gives a selection."""
+    if apply is None:
+        return None
+    from migrator.selection import SelectionError, chosen_ids, load_selection, selected
+
+    if programs != 1:
+        _fail(f"--apply is for one program, and {programs} are given", 2)
+    try:
+        selection = load_selection(apply)
+    except SelectionError as error:
+        _fail(str(error), 2)
+    return selected(lambda conversion: chosen_ids(conversion, selection))
 
 
 def _write_launch_config(path: Path, options: Options) -> None:
@@ -243,14 +265,19 @@ def _show(
 
 
 def _write(
-    conversions: list[Conversion], bases: list[Path], options: Options, output: Path | None, allow_dirty: bool
+    conversions: list[Conversion],
+    bases: list[Path],
+    options: Options,
+    output: Path | None,
+    allow_dirty: bool,
+    partial: bool,
 ) -> None:
     from migrator.helpers import is_helper_module
     from migrator.write import WriteError, check_result, dirty_files, target_contents, write_files
 
     try:
         for conversion in conversions:
-            check_result(conversion, options)
+            check_result(conversion, options, partial)
         contents = target_contents(conversions, output, bases)
         for target, data in contents.items():
             if output is not None and is_helper_module(target.stem) and target.exists() and target.read_bytes() != data:

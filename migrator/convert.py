@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # What only says in today's words what the program says already; `verify` applies them to an original that it cannot run.
 MODERN_RULES = frozenset({"MG001", "MG004", "MG005", "MG006", "MG007", "MG008", "MG009", "MG010"})
+# What starts several processes, and what makes a model train over them; each is of no use without the other.
+JOINS, WRAPS = frozenset({"MG101", "MG104"}), frozenset({"MG301", "MG302", "MG305"})
 _FROM_DDP = (
     "this program uses DistributedDataParallel already, which is not converted to accelerate's form: convert the"
     " DataParallel program that it came from, or take DistributedSampler out and prepare() in, by hand"
@@ -81,14 +83,22 @@ class Conversion:
         return 3 if self.questions else 0
 
 
+# Given the whole conversion, what is told in the place of each fix that is left out (see migrator.selection).
+Choice = Callable[[Conversion], Mapping[Diagnostic, Diagnostic]]
+
+
 def convert_program(
-    entry: Path, options: Options, source: Source | None = None, overlay: Mapping[Path, Source] | None = None
+    entry: Path,
+    options: Options,
+    source: Source | None = None,
+    overlay: Mapping[Path, Source] | None = None,
+    choose: Choice | None = None,
 ) -> Conversion:
     """Convert the program behind an entry file; raises `SourceError` when the entry cannot be read or parsed.
 
-    `overlay` holds files, by absolute path, that are to be taken instead of what the disk holds.
+    `overlay` holds files, by absolute path, that are to be taken instead of what the disk holds; `choose` may leave fixes out.
     """
-    return convert_project(entry, Program(load_project(entry, source, overlay)), options)
+    return convert_project(entry, Program(load_project(entry, source, overlay)), options, choose)
 
 
 def modernise(entry: Path, source: Source | None = None, overlay: Mapping[Path, Source] | None = None) -> Conversion:
@@ -110,7 +120,7 @@ def refused_today(modern: Conversion) -> bool:
     return any(d.rule in ("MG001", "MG005", "MG006", "MG008") or " no `" in d.message for d in modern.diagnostics)
 
 
-def convert_project(entry: Path, program: Program, options: Options) -> Conversion:
+def convert_project(entry: Path, program: Program, options: Options, choose: Choice | None = None) -> Conversion:
     """The same for a program that is loaded and linked already."""
     project = program.project
     shown = project.entry.path
@@ -119,13 +129,27 @@ def convert_project(entry: Path, program: Program, options: Options) -> Conversi
     sharing, diagnostics = diagnose(program, options)
     diagnostics = _whole_or_nothing(program, diagnostics)
     diagnostics, changes = _apply(project, program, diagnostics, options)
-    diagnostics.sort(key=lambda d: (d.at.path != shown, d.at.path, d.at.line, d.rule))
+    whole = _conversion(program, options, sharing, diagnostics, changes)
+    left_out = choose(whole) if choose is not None else {}
+    if not left_out:
+        return whole
+    diagnostics, changes = _apply(project, program, [left_out.get(d, d) for d in diagnostics], options)
+    chosen = _conversion(program, options, sharing, diagnostics, changes)
+    if any(d.fix and d.rule in JOINS | WRAPS for d in chosen.diagnostics):
+        return chosen
+    return replace(chosen, launch=f"python {project.command}", way="", reason="")  # it stays one process
+
+
+def _conversion(
+    program: Program, options: Options, sharing: Sharing, diagnostics: list[Diagnostic], changes: list[FileChange]
+) -> Conversion:
+    shown = program.project.entry.path
     return Conversion(
         shown,
         "converted" if changes else "unchanged",
         tuple(changes),
-        tuple(diagnostics),
-        launch_line(project, options) if program.trains else f"python {project.command}",
+        tuple(sorted(diagnostics, key=lambda d: (d.at.path != shown, d.at.path, d.at.line, d.rule))),
+        launch_line(program.project, options) if program.trains else f"python {program.project.command}",
         sharing.way,
         sharing.reason,
         policies_of(diagnostics, options),

@@ -21,6 +21,7 @@ from typing import Any
 from codemods import load_rules
 from codemods.base import Diagnostic
 from migrator.convert import Conversion, FileChange
+from migrator.selection import fix_ids
 from migrator.source import SourceError
 
 SCHEMA_VERSION = 1
@@ -223,6 +224,7 @@ def to_json(conversions: Sequence[Conversion], errors: Sequence[SourceError] = (
 
 
 def _program(conversion: Conversion) -> dict[str, Any]:
+    ids = {diagnostic: name for name, diagnostic in fix_ids(conversion).items()}
     return {
         "entry": conversion.entry,
         "outcome": conversion.outcome,
@@ -231,6 +233,7 @@ def _program(conversion: Conversion) -> dict[str, Any]:
         "launch": conversion.launch,
         "diagnostics": [
             {
+                "id": ids.get(d, ""),
                 "rule": d.rule,
                 "level": d.level,
                 "applicability": d.applicability,

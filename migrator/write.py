@@ -33,8 +33,9 @@ def encoded(change: FileChange) -> bytes:
         raise WriteError(f"{change.path}: {bad!r} cannot be written in {change.source.encoding}") from error
 
 
-def check_result(conversion: Conversion, options: Options) -> None:
-    """Refuse a result that does not parse, or that a second run would change again."""
+def check_result(conversion: Conversion, options: Options, partial: bool = False) -> None:
+    """Refuse a result that does not parse, or that a second run would change again (`partial`: where fixes were refused, it
+    would offer them again)."""
     overlay = dict(after_files(conversion))
     for change in conversion.changes:
         try:
@@ -43,7 +44,7 @@ def check_result(conversion: Conversion, options: Options) -> None:
             raise WriteError(
                 f"{change.path}: the result does not parse ({error.message}, line {error.line})"
             ) from error
-    if not conversion.changes:
+    if not conversion.changes or partial:
         return
     again = convert_program(Path(conversion.entry), options, overlay=overlay)
     if again.changes:
