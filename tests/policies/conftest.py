@@ -13,6 +13,7 @@ from codemods.base import Options
 from migrator.convert import Conversion, convert_program
 
 ROOT = Path(__file__).resolve().parents[2]
+WORLDS = [2, pytest.param(4, marks=pytest.mark.long)]
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,14 @@ def run(server, tmp_path):
     """A function that converts a program with options and runs it on a number of ranks."""
     (tmp_path / "train.py").touch()
 
-    def run(text: str, world: int, **options: object) -> Ran:
+    def run(text: str, world: int, arguments: tuple[str, ...] = (), **options: object) -> Ran:
         (tmp_path / "train.py").write_text(text)
         conversion = convert_program(tmp_path / "train.py", Options(**options))  # type: ignore[arg-type]
         assert not conversion.questions, conversion.questions
         for change in conversion.changes:
             Path(change.path).write_text(change.after)
-        server.stdin.write(
-            json.dumps({"file": str(tmp_path / "train.py"), "folder": str(tmp_path), "world": world}) + "\n"
-        )
+        job = {"file": str(tmp_path / "train.py"), "folder": str(tmp_path), "world": world, "arguments": arguments}
+        server.stdin.write(json.dumps(job) + "\n")
         server.stdin.flush()
         codes = json.loads(server.stdout.readline())
         logs = [(tmp_path / f"log{rank}.txt").read_text() for rank in range(world)]

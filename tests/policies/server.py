@@ -1,7 +1,8 @@
 """Run programs on gloo ranks, each a fork of one process that has imported torch: `python -m tests.policies.server`.
 
-In: one JSON job a line (file, folder, world).  Out: one line with the exit codes.  Each rank writes `rank<r>.json`: the learning
-rate of every step, worked out from what the step did to the first parameter, and a digest of the final parameters.
+In: one JSON job a line (file, folder, world, arguments).  Out: one line with the exit codes.  Each rank writes
+`rank<r>.json`: the learning rate of every step, worked out from what the step did to the first parameter, and a digest of the
+final parameters.
 """
 
 import json
@@ -17,11 +18,11 @@ import torch._dynamo  # the first optimizer imports it: once here, rather than i
 import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-SECONDS = 60
+SECONDS = 180
 
 
 def record(seen: dict) -> None:
-    """Note what each step does: the first parameter before and after, and its gradient."""
+    """Note what each step does: the first parameter before and after, and its gradient or momentum."""
 
     def first(optimizer):
         return optimizer.param_groups[0]["params"][0]
@@ -33,7 +34,8 @@ def record(seen: dict) -> None:
         parameter = first(optimizer)
         seen["optimizer"] = optimizer
         if parameter.grad is not None:
-            moved, gradient = (seen["before"] - parameter.detach()).flatten(), parameter.grad.flatten()
+            gradient = optimizer.state[parameter].get("momentum_buffer", parameter.grad).flatten()
+            moved = (seen["before"] - parameter.detach()).flatten()
             biggest = gradient.abs().argmax()
             seen["rates"].append((moved[biggest] / gradient[biggest]).item())
 
@@ -55,10 +57,11 @@ def run(job: dict, rank: int, port: int) -> None:
         "MASTER_PORT": port,
     }
     os.environ.update({name: str(value) for name, value in world.items()})
-    sys.argv = [job["file"]]
+    sys.argv = [job["file"], *job["arguments"]]
     sys.path.insert(0, job["folder"])
     torch.set_num_threads(1)
-    torch.set_default_dtype(torch.float64)
+    if not job["arguments"]:  # a program of these tests, which makes its own data
+        torch.set_default_dtype(torch.float64)
     seen: dict = {"rates": []}
     record(seen)
     code = 0

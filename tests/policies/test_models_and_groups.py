@@ -5,6 +5,7 @@ import pytest
 from codemods.base import Options
 from migrator.convert import convert_program
 from migrator.source import Source
+from tests.policies.conftest import WORLDS
 from tests.rules.tools import check_noop, check_note, check_question, check_rewrite, convert, training
 
 PROGRAM = """\
@@ -66,16 +67,18 @@ def test_without_the_flag_the_call_is_split_which_gives_unused_parameters_zeros(
     assert "self.unused" in conversion.reason
 
 
-def test_the_flag_is_not_needed_where_the_call_is_split(run):
-    ran = run(PROGRAM, 2, find_unused=True, sampling="call")
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_flag_is_not_needed_where_the_call_is_split(run, world):
+    ran = run(PROGRAM, world, find_unused=True, sampling="call")
     assert len(ran.ranks[0]["rates"]) == 8
     check_note(PROGRAM, "is not needed here", "MG323", find_unused=True, sampling="call")
 
 
 @pytest.mark.parametrize("sampling", ["distributed", "call"])
-def test_images_come_channels_last(run, sampling):
+@pytest.mark.parametrize("world", WORLDS)
+def test_images_come_channels_last(run, sampling, world):
     text = USED.replace("nn.Conv2d(1, 2, 3)", "nn.Conv2d(3, 2, 3)").replace("32, 1, 6, 6", "32, 3, 6, 6")
-    ran = run(text, 2, channels_last=True, sampling=sampling)
+    ran = run(text, world, channels_last=True, sampling=sampling)
     assert all(last for last, _ in ran.ranks[0]["shown"])
     assert ran.ranks[0]["sums"] == ran.ranks[1]["sums"]
     assert ran.conversion.policies == ()
@@ -116,8 +119,9 @@ def test_named_models_are_changed_above_the_wrap():
     )
 
 
-def test_synchronised_batch_norm_leaves_a_cpu_alone(run):
-    ran = run(USED, 2, sync_bn=True)
+@pytest.mark.parametrize("world", WORLDS)
+def test_synchronised_batch_norm_leaves_a_cpu_alone(run, world):
+    ran = run(USED, world, sync_bn=True)
     assert ran.conversion.policies == ("--sync-bn",)
 
 
@@ -162,10 +166,11 @@ def test_plain_batch_norm_is_left_alone():
     check_noop(PROGRAM, "MG321")
 
 
-def test_processes_draw_alike_where_asked_for(run):
-    own = run(USED, 2)
+@pytest.mark.parametrize("world", WORLDS)
+def test_processes_draw_alike_where_asked_for(run, world):
+    own = run(USED, world)
     assert [r for _, r in own.ranks[0]["shown"]] != [r for _, r in own.ranks[1]["shown"]]
-    same = run(USED, 2, seed_policy="same")
+    same = run(USED, world, seed_policy="same")
     assert [r for _, r in same.ranks[0]["shown"]] == [r for _, r in same.ranks[1]["shown"]]
 
 
@@ -173,7 +178,8 @@ def test_alike_draws_change_nothing_where_the_call_is_split():
     check_note(USED, "dropout is each process's own", "MG203", seed_policy="same", sampling="call")
 
 
-def test_a_time_limit_is_given_where_the_group_is_joined(run):
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_time_limit_is_given_where_the_group_is_joined(run, world):
     text = USED.replace("    torch.manual_seed(0)\n", "    torch.manual_seed(0)\n    SHOWN.append(limit())\n")
     text = text.replace(
         "def main():\n",
@@ -183,7 +189,7 @@ def test_a_time_limit_is_given_where_the_group_is_joined(run):
         "    return backend.options._timeout.total_seconds()\n\n\n"
         "def main():\n",
     )
-    ran = run(text, 2, pg_timeout=77)
+    ran = run(text, world, pg_timeout=77)
     assert ran.ranks[0]["shown"][0] == 77
     assert "setup_distributed(timeout=timedelta(seconds=77))" in ran.conversion.changes[0].after
 
@@ -192,20 +198,22 @@ def test_without_a_time_limit_torchs_own_holds():
     assert "setup_distributed()\n" in convert(PROGRAM).changes[0].after
 
 
-def test_a_loss_over_the_whole_batch_is_asked_for(run):
-    ran = run(USED, 2, loss="global")
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_loss_over_the_whole_batch_is_asked_for(run, world):
+    ran = run(USED, world, loss="global")
     assert ran.conversion.way == "call"
 
 
-def test_a_loss_of_ones_own_is_vouched_for(run):
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_loss_of_ones_own_is_vouched_for(run, world):
     text = USED.replace(
         "def main():",
         "class Loss(nn.Module):\n"
         "    def forward(self, output, targets):\n"
         "        return nn.functional.cross_entropy(output, targets)\n\n\ndef main():",
     ).replace("nn.CrossEntropyLoss()", "Loss()")
-    assert run(text, 2).conversion.way == "call"
-    ran = run(text, 2, loss="local")
+    assert run(text, world).conversion.way == "call"
+    ran = run(text, world, loss="local")
     assert ran.conversion.way == "distributed"
     assert ran.conversion.policies == ("--loss local",)
 
@@ -226,6 +234,51 @@ def test_evaluation_is_replicated_where_asked_for():
     assert "own_share(" in convert(EVALUATED).changes[0].after
     conversion = check_note(EVALUATED, "as asked", "MG702", evaluation="replicate")
     assert "own_share(" not in conversion.changes[0].after
+
+
+MEASURED = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+SHOWN = []
+
+
+def main():
+    torch.manual_seed(0)
+    data = TensorDataset(torch.randn(64, 4), torch.randint(2, (64,)))
+    test_data = TensorDataset(torch.randn(19, 4), torch.randint(2, (19,)))
+    loader = DataLoader(data, batch_size=8, shuffle=True)
+    test_loader = DataLoader(test_data, batch_size=4)
+    model = nn.DataParallel(nn.Linear(4, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        for inputs, targets in loader:
+            loss = nn.functional.cross_entropy(model(inputs), targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        right = total = 0
+        with torch.no_grad():
+            for inputs, targets in test_loader:
+                right += (model(inputs).argmax(1) == targets).sum().item()
+                total += targets.size(0)
+        SHOWN.append(right / total)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(("evaluation", "shared"), [("auto", True), ("shard", True), ("replicate", False)])
+def test_every_process_knows_the_same_accuracy_of_all_samples(run, world, evaluation, shared):
+    ran = run(MEASURED, world, evaluation=evaluation)
+    assert ("own_share(" in ran.conversion.changes[0].after) is shared
+    figures = ran.ranks[0]["shown"]
+    assert all((figure * 19) == pytest.approx(round(figure * 19)) for figure in figures), "of 19 samples, each once"
+    assert all(rank["shown"] == figures for rank in ran.ranks)
 
 
 def test_evaluation_that_cannot_be_shared_is_a_question_where_sharing_is_asked_for():

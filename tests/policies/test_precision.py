@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.policies.conftest import WORLDS
 from tests.rules.tools import check_question, check_rewrite, convert, training
 
 PROGRAM = """\
@@ -43,10 +44,11 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("sampling", ["auto", "call"])
 @pytest.mark.parametrize(("amp", "dtype"), [("bf16", "torch.bfloat16"), ("fp16", "torch.float16")])
-def test_the_forward_pass_has_half_the_bits_and_trains(run, amp, dtype, sampling):
-    ran = run(PROGRAM, 2, amp=amp, sampling=sampling)
+def test_the_forward_pass_has_half_the_bits_and_trains(run, amp, dtype, sampling, world):
+    ran = run(PROGRAM, world, amp=amp, sampling=sampling)
     shown = ran.ranks[0]["shown"]
     assert {kind for kind, _ in shown} == {dtype}
     assert sum(loss for _, loss in shown[8:]) < sum(loss for _, loss in shown[:8])
@@ -129,14 +131,16 @@ OWN = PROGRAM.replace(
 )
 
 
-def test_the_programs_own_precision_is_kept(run):
-    ran = run(OWN, 2)
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_programs_own_precision_is_kept(run, world):
+    ran = run(OWN, world)
     assert {kind for kind, _ in ran.ranks[0]["shown"]} == {"torch.bfloat16"}
     assert ran.conversion.policies == ()
 
 
-def test_the_programs_own_precision_is_turned_off(run):
-    ran = run(OWN, 2, amp="off")
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_programs_own_precision_is_turned_off(run, world):
+    ran = run(OWN, world, amp="off")
     assert {kind for kind, _ in ran.ranks[0]["shown"]} == {"torch.float32"}
     assert ran.conversion.policies == ("--amp off",)
 
@@ -172,11 +176,12 @@ APEX = (
 )
 
 
+@pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize(
     ("amp", "dtype"), [("bf16", "torch.bfloat16"), ("fp16", "torch.float16"), ("off", "torch.float32")]
 )
-def test_apex_gives_way_to_torch(run, amp, dtype):
-    ran = run(APEX, 2, amp=amp)
+def test_apex_gives_way_to_torch(run, amp, dtype, world):
+    ran = run(APEX, world, amp=amp)
     assert {kind for kind, _ in ran.ranks[0]["shown"]} == {dtype}
     assert "apex" not in ran.conversion.changes[0].after
     assert ran.conversion.policies == (f"--amp {amp}",)
