@@ -12,6 +12,7 @@ from textwrap import indent
 from codemods.base import Context, Diagnostic, Rule
 from codemods.group_timeout import joining
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
+from migrator.facts.endings import endings
 from migrator.facts.syntax import Span
 
 
@@ -41,9 +42,10 @@ def check(context: Context) -> Iterator[Diagnostic]:
         *helpers,
         InsertBefore(entry.first, start),
     )
-    yield RULE.converted(
-        entry.last, "the group is left when the work is done", *imports, *_leave(context, entry.last, dist)
-    )
+    if not any(ending.falls for ending in endings(context.program)):
+        yield RULE.converted(
+            entry.last, "the group is left when the work is done", *imports, *_leave(context, entry.last, dist)
+        )
     for place in context.program.acts_on_import:
         yield RULE.question(
             place.at,

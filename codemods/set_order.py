@@ -20,7 +20,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 f"the order of this set differs between processes ({place.note}): sort it, or start with PYTHONHASHSEED=0",
             )
             continue
-        whole = "list($0)" if place.text.startswith("enumerate") else "$0"
+        whole = "list($0)" if place.text.startswith(("enumerate", "for ")) else "$0"
         what = place.statement if whole != "$0" else place.at
         yield RULE.converted(
             place.at,

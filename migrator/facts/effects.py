@@ -30,6 +30,13 @@ _CALLS: dict[str, tuple[str, int, str]] = {
     "imageio.imwrite": ("write", 0, "uri"),
     "imageio.imsave": ("write", 0, "uri"),
     "skimage.io.imsave": ("write", 0, "fname"),
+    "imageio.mimsave": ("write", 0, "uri"),
+    "imageio.v2.imwrite": ("write", 0, "uri"),
+    "imageio.v3.imwrite": ("write", 0, "uri"),
+    "torchvision.io.write_png": ("write", 1, "filename"),
+    "torchvision.io.write_jpeg": ("write", 1, "filename"),
+    "torchvision.io.write_video": ("write", 0, "filename"),
+    "matplotlib.pyplot.imsave": ("write", 0, "fname"),
     "matplotlib.pyplot.savefig": ("write", 0, "fname"),
     "joblib.dump": ("write", 1, "filename"),
     "shutil.copy": ("write", 1, "dst"),
@@ -91,7 +98,7 @@ _METHODS: dict[str, str] = {
 _WRITING_MODE = re.compile(r"(?=.*[wax+])[rwaxbt+]{1,3}")
 _CLOCK = re.compile(
     r"^(time\.(time|strftime|asctime|ctime|localtime|time_ns)|datetime\.(datetime\.)?(now|today|utcnow)|datetime\.date\.today"
-    r"|os\.getpid|uuid\.uuid[14]|os\.urandom|secrets\.\w+|tempfile\.mk\w+|socket\.gethostname)$"
+    r"|os\.getpid|uuid\.uuid[14]|os\.urandom|secrets\.\w+|tempfile\.mk\w+|socket\.gethostname|hash)$"
 )
 # Calls in which a value is only shown, and calls that make a name of it.
 _SHOWN = re.compile(
@@ -127,6 +134,8 @@ def classify(module: Module, call: ast.Call, name: str) -> Effect | None:
         method = call.func.attr
         if method in _METHODS:
             kind, position, keyword = _METHODS[method], 0, ""
+        elif method == "save" and _is_image(module, call.func.value, 0):
+            kind, position, keyword = "write", 0, "fp"
         elif method == "open" and _WRITING_MODE.fullmatch(_text(argument(call, "mode", 0))):
             kind = "open"
         elif method == "mkdir" and name != "os.mkdir":
@@ -146,6 +155,22 @@ def classify(module: Module, call: ast.Call, name: str) -> Effect | None:
         path_text=module.segment(path) if path is not None else "",
         scope=module.scope_of.get(call, module.scope).name,
     )
+
+
+def _is_image(module: Module, node: ast.AST, depth: int) -> bool:
+    """True for a picture of PIL, as far as its making is in sight."""
+    if isinstance(node, ast.Call):
+        name = module.qualified(node.func) or ""
+        if name.startswith("PIL.Image.") or name.endswith("to_pil_image"):
+            return True
+        if isinstance(node.func, ast.Call):  # transforms.ToPILImage()(x)
+            return (module.qualified(node.func.func) or "").endswith(".ToPILImage")
+        return isinstance(node.func, ast.Attribute) and _is_image(module, node.func.value, depth)
+    if isinstance(node, ast.Name) and depth < 3:
+        found = module.lookup(node.id, module.scope_of.get(node, module.scope))
+        values = [b.value for b in found[1] if b.kind == "assign"] if found else []
+        return bool(values) and all(v is not None and _is_image(module, v, depth + 1) for v in values)
+    return False
 
 
 def _modes(module: Module, mode: ast.AST, depth: int) -> str:
@@ -189,7 +214,13 @@ def clock(module: Module, call: ast.Call, name: str) -> Clock | None:
     outer = _formatted(module, call)
     measured = outer is call and name in ("time.time", "time.time_ns")  # by far the commonest use is a stop watch
     into = _Flow(module, measured).into(outer)
+    if name == "hash" and (into == "name" or all(_is_number(a) for a in call.args)):
+        return None  # texts are hashed with a seed of each process's own; what is only stored may serve to look up
     return Clock(module.span(outer), module.span(module.statement(call)), module.segment(outer), into)
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not isinstance(node.value, str | bytes)
 
 
 class _Flow:

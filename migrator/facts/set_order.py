@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from migrator.facts.model import Place
 from migrator.facts.program import Program, is_settled
@@ -14,6 +15,7 @@ from migrator.facts.syntax import FunctionNode, Module, dotted
 from migrator.facts.uniform import waits_for_all
 
 _ORDERED = frozenset({"list", "tuple", "enumerate"})
+_COLLECTS = frozenset({"append", "extend", "insert"})
 # What gives the same for every order.
 _BLIND = re.compile(r"(^|\.)(sorted|len|sum|min|max|any|all|set|frozenset|Counter|print|isin|in1d|remove|sort|unique)$")
 _SET_METHODS = frozenset({"union", "intersection", "difference", "symmetric_difference"})
@@ -23,8 +25,11 @@ _IN_WORKERS = re.compile(r"^(__getitem__|__iter__|\w*collate\w*|__call__)$")
 
 
 def lists_of_sets(program: Program) -> list[Place]:
-    """`list(s)`, `tuple(s)` and `enumerate(s)` of sets of texts; of an enumerated set, `statement` is the set's place."""
-    found = []
+    """`list(s)`, `tuple(s)`, `enumerate(s)` of sets of texts, and loops that put their elements in an order.
+
+    Of an enumerated set, and of one that a loop goes over (its text begins with `for`), `statement` is the set's place.
+    """
+    found = [*_loops(program)]
     for module, call in program.calls():
         if dotted(call.func) not in _ORDERED or len(call.args) != 1 or call.keywords:
             continue
@@ -35,6 +40,35 @@ def lists_of_sets(program: Program) -> list[Place]:
         inner = module.span(call.args[0]) if enumerated else at
         found.append(Place(at, inner, module.segment(call), _note(program, module, call)))
     return found
+
+
+def _loops(program: Program) -> Iterator[Place]:
+    """`for name in names:` that numbers or collects, and lists made by a comprehension."""
+    for module in program.modules:
+        for node in module.nodes:
+            if isinstance(node, ast.For) and _numbers(node):
+                whole: ast.expr | ast.stmt = node
+                iterated = node.iter
+            elif isinstance(node, ast.ListComp | ast.GeneratorExp) and not _order_is_lost(module, node):
+                whole, iterated = node, node.generators[0].iter
+            else:
+                continue
+            if _is_set(module, iterated, 0) and not (isinstance(iterated, ast.Call) and is_settled(module, iterated)):
+                at = module.span(iterated)
+                yield Place(at, at, f"for {module.segment(iterated)}", _note(program, module, whole))
+
+
+def _numbers(loop: ast.For) -> bool:
+    """True when what the loop makes depends on the order: it appends, or gives each element a number."""
+    counters = {n.target.id for n in ast.walk(loop) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COLLECTS:
+            return True
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            inner = [n for n in ast.walk(node.value) if isinstance(n, ast.Name)]
+            if any(n.id in counters or n.id == "len" for n in inner):
+                return True
+    return False
 
 
 def _is_set(module: Module, node: ast.AST, depth: int) -> bool:
@@ -80,7 +114,7 @@ def _is_of_numbers(module: Module, node: ast.AST) -> bool:
     )
 
 
-def _order_is_lost(module: Module, call: ast.Call) -> bool:
+def _order_is_lost(module: Module, call: ast.expr) -> bool:
     """True when the list is sorted, counted or searched at once, or by the next statements."""
     for ancestor in module.ancestors(call):
         if isinstance(ancestor, ast.Call) and _BLIND.search(dotted(ancestor.func) or ""):
@@ -101,7 +135,7 @@ def _order_is_lost(module: Module, call: ast.Call) -> bool:
     return False
 
 
-def _note(program: Program, module: Module, call: ast.Call) -> str:
+def _note(program: Program, module: Module, call: ast.expr | ast.stmt) -> str:
     for ancestor in module.ancestors(call):
         if isinstance(ancestor, FunctionNode):
             if _IN_WORKERS.match(getattr(ancestor, "name", "")):
