@@ -63,10 +63,10 @@ class Fix:
 
     reason: str
     edits: tuple[Edit, ...]
+    optional: bool = False  # where it is left out, time is lost and nothing else
 
 
 @dataclass(frozen=True, slots=True)
-    optional: bool = False  # where it is left out, time is lost and nothing else
 class Diagnostic:
     """Something recognised: converted (`fix`), a person's to decide (`question`), or worth knowing (`note`)."""
 
@@ -178,13 +178,13 @@ class Rule:
     sources: tuple[str, ...] = field(default=())
     why: str = ""  # why the fix is not safe: what it changes
     evaluation: bool = False  # also for programs that only evaluate
-
-    @property
-    def summary(self) -> str:
     keeps: tuple[Invariant, ...] = ()  # what does not hold any more where its fix is left out
     needs: tuple[str, ...] = ()  # ids of rules: without any of their fixes, this one's would be wrong
     together: bool = False  # its fixes in a program are one
     parallel: bool = True  # its fixes serve several processes, and nothing in one
+
+    @property
+    def summary(self) -> str:
         """The first line of the document: what must be true."""
         return self.document.strip().splitlines()[0]
 

@@ -40,5 +40,5 @@ RULE = Rule(
     __doc__ or "",
     hazards=("H20",),
     sources=("pytorch/pytorch#68320", "Lightning-AI/pytorch-lightning#17732"),
-)
     keeps=("once",),
+)
