@@ -25,6 +25,7 @@ GRACE = 5.0  # seconds beyond a collective's time-out until a rank that does not
 TOLERANCE, TOLERANCE_FLOAT64 = 1e-5, 1e-9
 MOST_BESIDE = 500  # files of the converted program's folder
 ROUNDING = 1e-3  # larger differences are no rounding, in float32 resynchronised after each step
+SPLITTER = "class SplitBatchSampler"
 NUMBERS = {"loss", "gradient", "parameter", "buffer"}
 ENVIRONMENT = {"GLOO_SOCKET_IFNAME": "lo", "PYTHONWARNINGS": "ignore", "MPLBACKEND": "Agg", "WANDB_MODE": "offline"}
 
@@ -213,6 +214,7 @@ def _settings(
         steps=steps,
         epoch_batches=request.epoch_batches,
         trim=trim_unit(request),
+        pads=pads_batches(request),
         float64=request.float64,
         fake_data=request.fake_data or 0,
         prelude=request.prelude,
@@ -295,6 +297,11 @@ def trim_unit(request: VerifyRequest) -> int:
     if "Accelerator(" in text and ".prepare(" in text:
         return 0  # accelerate fills the last batch: whole batches only
     return request.devices if "DistributedSampler" in text else 1
+
+
+def pads_batches(request: VerifyRequest) -> bool:
+    """Whether batches are split by the generated sampler, which fills up those that do not divide."""
+    return request.after is not None and any(SPLITTER in text for text in _sources(request.after))
 
 
 def _sources(after: Path) -> Iterator[str]:

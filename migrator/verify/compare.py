@@ -126,6 +126,9 @@ def _compare_step(result: Comparison, before: Record, ranks: Sequence[Record], k
     same_optimizer = _compare_order(result, x, ys, k)
     _compare_rates(result, x, ys, k)
     _compare_settings(result, x, y, k)
+    if ranks[0].pads and (repeated := _repeated(x, ys)):
+        _pass_over(result, x, ys, ranks[0].names[k].names, k, repeated)
+        return
     counted = _compare_data(result, x, ys, k)
     loss = _compare_losses(result, x, ys, k)
     matched = match_parameters(before.names[k], ranks[0].names[k])
@@ -214,6 +217,50 @@ def rate_hint(a: float, b: float, world: int, k: int) -> str:
 
 def _short(values: Sequence[float]) -> str:
     return ", ".join(f"{v:.6g}" for v in values[:3]) + (", .." if len(values) > 3 else "")
+
+
+# ---------------------------------------------------------------- batches that do not divide
+def _repeated(x: dict[str, Any], ys: Sequence[dict[str, Any]]) -> int:
+    """How many samples the ranks repeat to make equal shares of the original's batches; 0 where anything else differs."""
+    if any(len(y["calls"]) != len(x["calls"]) for y in ys):
+        return 0
+    repeated = 0
+    for i, call in enumerate(x["calls"]):
+        theirs = [y["calls"][i] for y in ys]
+        rows, shares = _rows_of_calls([call]), {_rows_of_calls([c]) for c in theirs}
+        if len(shares) != 1:
+            return 0
+        more = shares.pop() * len(ys) - rows
+        if more != -rows % len(ys):
+            return 0
+        before, after = (
+            [v for c in calls for chunk in c["chunks"] for v in chunk["rows"]] for calls in ([call], theirs)
+        )
+        if count_common(before, after, _near(before)) != len(before):
+            return 0
+        repeated += more
+    return repeated
+
+
+def _near(rows: Sequence[float]) -> float:
+    """How far the numbers of one sample may lie apart."""
+    return max(1e-5 * math.sqrt(sum(v * v for v in rows) / len(rows)), 1e-12) if rows else 1e-12
+
+
+def _pass_over(
+    result: Comparison, x: dict[str, Any], ys: Sequence[dict[str, Any]], names: Sequence[str], k: int, repeated: int
+) -> None:
+    """A step whose batch does not divide: the ranks must agree among themselves, and the next step starts from the original."""
+    result.note(
+        f"{_rows_of_calls(x['calls'])} samples of a step do not divide over {len(ys)} processes: {repeated} of them are"
+        " repeated; the step was not compared (an inherent difference of this way; --sampling call has none)"
+    )
+    apart = _compare_ranks(result, ys, names, k)
+    _compare_collectives(result, ys, k)
+    losses = [v for v in x["losses"] if v is not None]
+    rows = [_rows_of_calls(x["calls"]), sum(_rows_of_calls(y["calls"]) for y in ys)]
+    loss = losses[-1] if losses else None
+    result.rows.append(Row(k, x["opt"], rows[0], rows[1], loss, 0.0, 0.0, 0.0, 0.0, apart, compared=False))
 
 
 # ---------------------------------------------------------------- data
@@ -316,8 +363,7 @@ def _compare_call(result: Comparison, call: dict[str, Any], theirs: Sequence[dic
     after = [row for c in used for row in c["rows"]]
     if len(widths) == 1:
         result.content_compared = True
-        size = math.sqrt(sum(v * v for v in before) / len(before)) if before else 1.0
-        near = max(1e-5 * size, 1e-12)
+        near = _near(before)
         common = count_common(before, after, near)
         if common == len(before) == len(after):
             if not all(

@@ -137,6 +137,12 @@ def _vacuous(result: Comparison, before: Record, ranks: Sequence[Record], wanted
     """Why agreement would mean nothing."""
     if len(result.rows) < wanted:
         return f"only {len(result.rows)} of {wanted} optimizer steps could be compared"
+    if not any(row.compared for row in result.rows):
+        rows = result.rows[0].samples_before
+        return (
+            f"no step could be compared: batches of {rows} samples do not divide over {len(ranks)} processes (--devices,"
+            " or --sampling call)"
+        )
     if any(r.end is None for r in ranks):
         return "a rank did not reach its end"
     if not any(v is not None for s in before.steps for v in s["losses"]):

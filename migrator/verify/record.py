@@ -24,8 +24,8 @@ from .session import Call, Session
 COLLECTIVES_MOST = 2000  # of one step
 WATCHED_FORWARDS = 2  # of which it is noted whether they draw random numbers (dropout)
 
-# Called after each recorded step, with the optimizer's number and its flat list of (name, parameter).
-AfterStep = Callable[[int, list[tuple[str, Any]]], None]
+# Called after each recorded step, with the optimizer's number, its flat list of (name, parameter) and the samples of the step.
+AfterStep = Callable[[int, list[tuple[str, Any]], int], None]
 
 
 def parameters_of(optimizer: Any) -> list[Any]:
@@ -145,6 +145,7 @@ def _patch_optimizers(session: Session, book: Book, after_step: AfterStep) -> No
             scale=session.scales,
             seconds=time.perf_counter() - session.start,
         )
+        rows = sum(chunk["n"] or 0 for call in session.calls for chunk in call.chunks)
         session.losses, session.calls, session.evaluations = [], [], []
         session.read_samples, session.batches = [], []
         session.clips, session.scales, session.candidates, session.collectives = [], [], [], []
@@ -153,7 +154,7 @@ def _patch_optimizers(session: Session, book: Book, after_step: AfterStep) -> No
         session.step += 1
         pin(session, "step", session.step)
         session.hook_seconds += time.perf_counter() - begun
-        after_step(number, listed)
+        after_step(number, listed, rows)
 
     optimizers.Optimizer.__init__ = made
     optimizers.register_optimizer_step_pre_hook(before)

@@ -28,6 +28,7 @@ class Record:
 
     side: str
     rank: int
+    pads: bool = False  # the converted program repeats samples of batches that do not divide
     wraps: list[dict[str, Any]] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
     names: list[Names] = field(default_factory=list)  # of the optimizer of each step
@@ -75,6 +76,8 @@ def _take(record: Record, event: dict[str, Any], current: dict[int, Names]) -> N
     elif kind == "names":
         shapes = tuple(tuple(shape) for shape in event["shapes"])
         current[event["opt"]] = Names(tuple(event["names"]), shapes, tuple(event["owned"]), tuple(event["trained"]))
+    elif kind == "start":
+        record.pads = event["pads"]
     elif kind == "note":
         record.notes.append(event["text"])
     elif kind == "wrote":

@@ -61,6 +61,11 @@ def _finding(finding: Finding) -> list[str]:
 def _table(verdict: Verdict) -> list[str]:
     lines = ["  step  samples before/after        loss    d(loss)    d(grad)   d(param)  d(buffer)   d(ranks)"]
     for row in verdict.rows:
+        if not row.compared:
+            lines.append(
+                f"  {row.step:4d}  {row.samples_before:6d} / {row.samples_after:<6d}  not compared, see the notes"
+            )
+            continue
         loss = "-" if row.loss is None else f"{row.loss:.5f}"
         lines.append(
             f"  {row.step:4d}  {row.samples_before:6d} / {row.samples_after:<6d}  {loss:>14}  {row.loss_difference:9.1e}"

@@ -8,6 +8,7 @@ model's graph may be pending.
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -82,21 +83,33 @@ def _take_buffers(buffers: dict[str, Any], values: dict[str, Any]) -> None:
                 buffer.copy_(value)
 
 
-def step(session: Session, book: Book, number: int, listed: list[tuple[str, Any]]) -> None:
-    """After the step that has the number session.step - 1."""
-    if session.settings.float64:
+def step(session: Session, book: Book, number: int, listed: list[tuple[str, Any]], rows: int) -> None:
+    """After the step that has the number session.step - 1, in which the wrapped model was called with `rows` samples."""
+    uneven = session.settings.pads and rows % session.settings.devices > 0
+    if session.settings.float64 and not session.settings.pads:
         return
     name = f"step{session.step - 1}"
     parameters = [p for _, p in listed]
     if not session.after:
-        state = {
-            "parameters": [p.detach().clone() for p in parameters],
-            "buffers": {n: b.detach().clone() for n, b in book.buffers().items()},
+        if session.settings.float64 and not uneven:
+            return
+        state: dict[str, Any] = {
+            "parameters": [p.detach() for p in parameters],
+            "buffers": {n: b.detach() for n, b in book.buffers().items()},
         }
+        if uneven:
+            state["optimizer"], state["rows"] = book.stepped[number].state_dict()["state"], rows
         _save(session, name, state)
         return
     wanted = _load(session, name)
     if wanted is None:
+        return
+    if rows * session.settings.world > wanted.get("rows", rows * session.settings.world):
+        # Samples were repeated to divide the batch: what the step made of them must not reach the next one.
+        optimizer = book.stepped[number]
+        own = optimizer.state_dict()
+        optimizer.load_state_dict({**own, "state": copy.deepcopy(wanted["optimizer"])})
+    elif session.settings.float64:
         return
     _take(parameters, wanted["parameters"])
     stepped = {id(p) for p in parameters}

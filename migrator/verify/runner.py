@@ -84,7 +84,7 @@ def prepare(settings: RunSettings, server: socket.socket) -> Session:
     out = settings.record_path.open("w")
     devices = simcuda.install(settings.devices) if settings.simulate else None
     session = Session(settings=settings, devices=devices, out=out)
-    session.record("start", side=settings.side, rank=settings.rank, pid=session.pid)
+    session.record("start", side=settings.side, rank=settings.rank, pid=session.pid, pads=settings.pads)
     if devices is not None:
         simdp.install(devices, record.session_replicas(session))
     simdist.install(devices, session.folder, settings.collective_timeout)
@@ -96,8 +96,8 @@ def prepare(settings: RunSettings, server: socket.socket) -> Session:
         if session.ordinal("first call") == 0:
             resync.start(session, book)
 
-    def after_step(number: int, listed: list[tuple[str, Any]]) -> None:
-        resync.step(session, book, number, listed)
+    def after_step(number: int, listed: list[tuple[str, Any]], rows: int) -> None:
+        resync.step(session, book, number, listed, rows)
         if _enough(session):
             finish(session, early=False, code=0)
             _tell(server)

@@ -66,6 +66,7 @@ class RunSettings:
     steps: int  # 0: decide while running (before side only)
     epoch_batches: int
     trim: int  # samples of a shuffled epoch are cut to a multiple of this (1: not cut)
+    pads: bool  # the converted program repeats samples of batches that do not divide (SplitBatchSampler)
     float64: bool
     fake_data: int
     prelude: str

@@ -70,6 +70,7 @@ class Row:
     parameter: float
     buffer: float
     ranks: float  # worst relative difference between ranks
+    compared: bool = True  # False: the batch does not divide, and samples were repeated to fill it (a note says so)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from migrator.verify import Status, Verdict, to_text
+import pytest
+
+from codemods.base import Options
+from migrator.convert import convert_program
+from migrator.verify import ForkServer, Status, Verdict, VerifyRequest, to_text, verify
 
 from .programs import edited, pair
 
@@ -130,3 +137,56 @@ def test_synthetic_data_sets(check: Callable[..., Verdict]) -> None:
     seeded = fake + "torch.manual_seed(rank)\n"
     verdict = check(edited(before, (data, fake), size), edited(after, (data, seeded), size), fake_data=128)
     assert verdict.status is Status.EQUAL, to_text(verdict)
+
+
+def by_weight(count: int, batch: int) -> str:
+    """Samples drawn by weight, which a DistributedSampler cannot do: the converter splits the batches."""
+    return f"""
+        import torch
+        from torch import nn
+        from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
+
+        torch.manual_seed(0)
+        data = TensorDataset(torch.randn(120, 10), torch.randint(0, 3, (120,)))
+        loader = DataLoader(data, batch_size={batch}, sampler=WeightedRandomSampler(torch.rand(120), {count}))
+        net = nn.Sequential(nn.Linear(10, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 3)).cuda()
+        net = nn.DataParallel(net)
+        optimizer = torch.optim.Adam(net.parameters(), 0.01)
+        for epoch in range(4):
+            for x, y in loader:
+                loss = nn.functional.cross_entropy(net(x.cuda()), y.cuda())
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+    """
+
+
+@pytest.mark.parametrize("float64", [False, True], ids=["float32", "float64"])
+def test_a_split_batch_that_does_not_divide_is_named_and_the_rest_compared(
+    server: ForkServer, tmp_path: Path, float64: bool
+) -> None:
+    verdict = converted(server, tmp_path, by_weight(54, 16), float64=float64, steps=10)
+    assert verdict.status is Status.EQUAL, to_text(verdict)
+    assert [row.compared for row in verdict.rows] == [True, True, True, False] * 2 + [True, True]
+    assert "6 samples of a step do not divide over 4 processes: 2 of them are repeated" in " ".join(verdict.notes)
+    assert max(max(r.gradient, r.parameter, r.buffer) for r in verdict.rows) <= (1e-9 if float64 else 1e-5)
+
+
+def test_batches_that_never_divide_are_not_verifiable(server: ForkServer, tmp_path: Path) -> None:
+    verdict = converted(server, tmp_path, by_weight(60, 30))
+    assert verdict.status is Status.NOT_VERIFIABLE, to_text(verdict)
+    assert "batches of 30 samples do not divide over 4 processes" in verdict.reason
+
+
+def converted(server: ForkServer, folder: Path, text: str, **options: Any) -> Verdict:
+    """Converted by the batch way, and checked on 4 devices."""
+    before = folder / "before"
+    before.mkdir()
+    (before / "train.py").write_text(textwrap.dedent(text))
+    conversion = convert_program(before / "train.py", Options())
+    assert conversion.way == "batch", conversion.reason
+    (folder / "after.py").write_text(conversion.changes[0].after)
+    request = VerifyRequest(
+        before / "train.py", folder / "after.py", cwd=before, timeout=120.0, patience=6.0, **options
+    )
+    return verify(request, server)
