@@ -25,7 +25,7 @@ _ENDS = ("sys.exit", "exit", "quit", "os._exit", "input")
 
 def check(context: Context) -> Iterator[Diagnostic]:
     program = context.program
-    made = {e.path_text or program.text(e.at).partition(".mkdir")[0] for e in program.effects if e.kind in _MAKES}
+    made = _made(program)
     alone: list[Span] = []
     for module in program.modules:
         for node in module.nodes:
@@ -35,7 +35,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 if not isinstance(call, ast.Call) or _is_settled(module, call):
                     continue
                 asked = _asked_about(context, module, call)
-                if asked is None or asked not in made:
+                if asked is None or not _is_made(module, node, asked, made):
                     continue
                 cache = _is_cache(program, module, node, asked)
                 if not cache and (not _divides(node) or _is_made_before(program, module, node, asked)):
@@ -55,6 +55,21 @@ def check(context: Context) -> Iterator[Diagnostic]:
                     context.helper(at, "from_rank_zero"),
                     Replace(at, "from_rank_zero($0)", (at,)),
                 )
+
+
+def _made(program: Program) -> set[tuple[str, str, str]]:
+    """The files and folders that the program makes: the text of the path, and the module and function that make it."""
+    made = [e for e in program.effects if e.kind in _MAKES]
+    return {(e.path_text or program.text(e.at).partition(".mkdir")[0], e.at.path, e.scope) for e in made}
+
+
+def _is_made(module: Module, node: ast.AST, asked: str, made: set[tuple[str, str, str]]) -> bool:
+    """True when the path is one of them; a bare name is the same one in its function, or where it is the module's."""
+    if not asked.isidentifier():
+        return any(text == asked for text, _, _ in made)
+    own = module.scope_of.get(node, module.scope).name
+    is_global = asked in module.scope.bindings
+    return any(text == asked and path == module.path and (is_global or own == scope) for text, path, scope in made)
 
 
 def _asked_about(context: Context, module: Module, call: ast.Call) -> str | None:

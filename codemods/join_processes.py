@@ -33,7 +33,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         start += "share_random_numbers()\n"
         helpers.append(context.helper(entry.first, "share_random_numbers"))
     if entry.kind == "early":
-        start = f'if __name__ == "__main__":\n{indent(start, "    ")}\n'
+        start = f'\nif __name__ == "__main__":\n{indent(start, "    ")}\n'
     yield RULE.converted(
         entry.first,
         "each process joins the group that torchrun describes, bound to its own GPU",

@@ -4,6 +4,7 @@ What goes through `logging` reaches the terminal of every process; processes oth
 """
 
 from collections.abc import Iterator
+from textwrap import indent
 
 from codemods.base import Context, Diagnostic, Rule, negated
 from migrator.edits import InsertBefore
@@ -19,15 +20,15 @@ def check(context: Context) -> Iterator[Diagnostic]:
         return
     test, imports = context.is_rank_zero(entry.first)
     logging, more = context.module(entry.first, "logging")
-    test = negated(test)
+    quiet = f"if {negated(test)}:\n    {logging}.disable({logging}.WARNING)\n"
     if entry.kind == "early":
-        test = f'__name__ == "__main__" and {test}'
+        quiet = f'if __name__ == "__main__":\n{indent(quiet, "    ")}'
     yield RULE.converted(
         entry.first,
         "one process writes the log lines; the others only report errors",
         *imports,
         *more,
-        InsertBefore(entry.first, f"if {test}:\n    {logging}.disable({logging}.WARNING)\n"),
+        InsertBefore(entry.first, quiet),
     )
 
 

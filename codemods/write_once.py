@@ -6,6 +6,7 @@ later: those are reported.  Where others may read the result, they wait for it, 
 come: a test for a file may have another outcome in a process that gets there later.
 """
 
+import ast
 from collections.abc import Iterator
 from textwrap import indent
 
@@ -16,6 +17,7 @@ from migrator.facts.once import OnceGroup, once_groups
 from migrator.facts.syntax import Span
 from migrator.facts.uniform import missing_file_test, rank_zero_goes_first, waits_for_all
 
+_WIDTH = 110
 _KINDS = frozenset({"write", "remove", "shell", "open", "download"})
 # What can be written to main memory as well: in the other processes nobody reads it there.
 _INTO_MEMORY = frozenset(
@@ -70,12 +72,27 @@ def check(context: Context) -> Iterator[Diagnostic]:
 def _guarded(context: Context, group: OnceGroup) -> Diagnostic:
     first = group.statements[0]
     test, imports = context.is_rank_zero(first)
-    edits: list[Edit] = [*imports, Guard(first, group.statements, test)]
+    condition = _own_condition(context, group, test)
+    if condition is None:
+        edits: list[Edit] = [*imports, Guard(first, group.statements, test)]
+    else:
+        both = f"$0 and ({test})" if " or " in test else f"$0 and {test}"
+        edits = [*imports, Replace(condition, both, (condition,))]
     reason = "only one process writes"
     if _others_read(group) and waits_for_all(context.program, first):
         edits.append(InsertAfter(group.statements[-1], context.barrier(first)))
         reason = "only one process does this, and none goes on before it is done"
     return RULE.converted(first, reason, *edits)
+
+
+def _own_condition(context: Context, group: OnceGroup, test: str) -> Span | None:
+    """The test of the one `if` without `else` that the group is, where a line has room for one more condition."""
+    module = context.program.module_at(group.statements[0])
+    nodes = [n for n in module.nodes if isinstance(n, ast.If) and module.span(n) == group.statements[0]]
+    if len(group.statements) > 1 or not nodes or nodes[0].orelse:
+        return None
+    line = module.line_text(nodes[0].test.end_lineno or nodes[0].lineno)
+    return module.span(nodes[0].test) if len(line.rstrip()) + len(test) < _WIDTH else None
 
 
 def _others_read(group: OnceGroup) -> bool:

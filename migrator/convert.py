@@ -340,9 +340,10 @@ def _rewrite(project: Project, program: Program, diagnostics: list[Diagnostic], 
             labelled.append(one)
         else:
             by_path[one.edit.at.path].insert(0, one)  # a flat script calls them right there
+    own = frozenset(part for module in project.modules.values() for part in module.name.split("."))
     for module in program.modules:
         wanted = [one for one in labelled if isinstance(one.edit, AddImport) and one.edit.at.path == module.path]
-        by_path[module.path] += import_edits(module, wanted)
+        by_path[module.path] += import_edits(module, wanted, own)
     changes = []
     for module in program.modules:
         if by_path[module.path]:

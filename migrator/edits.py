@@ -67,7 +67,7 @@ class InsertAfter:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Remove a statement; comments above it stay."""
+    """Remove a statement; a comment above it goes too where nothing else is left of their paragraph."""
 
     at: Span
 

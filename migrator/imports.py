@@ -29,8 +29,11 @@ def is_imported(module: Module, line: str) -> bool:
     )
 
 
-def import_edits(module: Module, wanted: list[Labelled]) -> list[Labelled]:
-    """Insertions for the import lines that are missing, each after the last leading import of the same kind."""
+def import_edits(module: Module, wanted: list[Labelled], own: frozenset[str] = frozenset()) -> list[Labelled]:
+    """Insertions for the import lines that are missing, each after the last leading import of the same kind.
+
+    `own` are the names under which the project's modules and packages are imported.
+    """
     lines: dict[str, Labelled] = {}
     for one in wanted:
         if isinstance(one.edit, AddImport) and not is_imported(module, one.edit.text):
@@ -40,7 +43,7 @@ def import_edits(module: Module, wanted: list[Labelled]) -> list[Labelled]:
     leading = _leading_imports(module)
     edits: list[Labelled] = []
     for text, one in sorted(lines.items(), key=lambda item: (_kind(item[0]), item[0].startswith("from"), item[0])):
-        anchor, above = _anchor(leading, text)
+        anchor, above = _anchor(leading, text, own)
         if anchor is not None:
             insert = InsertBefore if above else InsertAfter
             edits.append(replace(one, edit=insert(module.span(anchor), text + "\n")))
@@ -77,7 +80,7 @@ def _leading_imports(module: Module) -> list[ast.stmt]:
     return found
 
 
-def _anchor(leading: list[ast.stmt], text: str) -> tuple[ast.stmt | None, bool]:
+def _anchor(leading: list[ast.stmt], text: str, own: frozenset[str]) -> tuple[ast.stmt | None, bool]:
     """The statement beside which the line belongs, and whether it belongs above it."""
     if not leading:
         return None, False
@@ -88,7 +91,10 @@ def _anchor(leading: list[ast.stmt], text: str) -> tuple[ast.stmt | None, bool]:
     kin = [s for s in leading if (_head(s) == "torch" if kind == 1 else _head(s) in _STANDARD)]
     alike = [s for s in kin if type(s) is type(wanted)]
     if not kin:
-        return (leading[0], True) if kind == 0 else (leading[-1], False)
+        if kind == 0:
+            return leading[0], True
+        foreign = [s for s in leading if _head(s) not in ("", *own)]
+        return (foreign[-1], False) if foreign else (leading[0], True)
     if not alike:
         return (kin[0], True) if isinstance(wanted, ast.Import) else (kin[-1], False)
     names = [_name(s) for s in alike]
@@ -108,7 +114,8 @@ def _name(statement: ast.stmt) -> str:
 def _head(statement: ast.stmt) -> str:
     if isinstance(statement, ast.Import):
         return statement.names[0].name.split(".")[0]
-    return (getattr(statement, "module", "") or "").split(".")[0]
+    assert isinstance(statement, ast.ImportFrom)
+    return "" if statement.level else (statement.module or "").split(".")[0]
 
 
 def _first_statement(module: Module) -> ast.stmt:

@@ -7,6 +7,7 @@ place cannot be found: an edit is applied or reported, never dropped.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from migrator.expressions import add_parameter, drop_argument, fill, fitted, set
 from migrator.facts.syntax import Span
 from migrator.source import SourceError
 
+_HEADING = re.compile(r"[-=#*~_/]{3}")
 Block = cst.Module | cst.IndentedBlock | cst.SimpleStatementSuite
 
 
@@ -141,6 +143,7 @@ class _Rewriter(cst.CSTTransformer):
         pending: list[Any] = []
         behind: list[Any] = []
         guard: Labelled | None = None
+        removed = False
 
         def close() -> None:
             """End the open guard; what its last statement asked for behind itself comes behind the guard."""
@@ -157,9 +160,12 @@ class _Rewriter(cst.CSTTransformer):
                 close()
             starts, guard = row.guard is not None and guard is None, row.guard
             new = row.new
+            if removed and _starts_paragraph(new):
+                orphans = _without_last_comment(orphans)
             if orphans:
                 new = new.with_changes(leading_lines=[*orphans, *new.leading_lines])
             before, inner, after, orphans = self._around(row.edits, new)
+            removed = any(isinstance(labelled.edit, Remove) for labelled in row.edits)
             pending.extend(behind)
             behind.clear()
             (body if starts or guard is None else pending).extend(before)
@@ -171,6 +177,7 @@ class _Rewriter(cst.CSTTransformer):
             self.made += [(labelled, body[0]) for row in rows for labelled in row.edits]
         if isinstance(updated, cst.SimpleStatementSuite):
             updated = cst.IndentedBlock(body=[], header=updated.trailing_whitespace)
+        orphans = _without_last_comment(orphans) if removed else orphans
         if orphans:
             updated = updated.with_changes(footer=[*orphans, *updated.footer])
         block = updated.with_changes(body=body)
@@ -230,8 +237,8 @@ class _Rewriter(cst.CSTTransformer):
             edit = labelled.edit
             self.applied.add(labelled)
             if isinstance(edit, InsertBefore):
-                before += self._statements(labelled, edit.text)
-                below = len(edit.text) - len(edit.text.rstrip("\n")) - 1
+                self._join(before, self._statements(labelled, edit.text))
+                below = max(below, len(edit.text) - len(edit.text.rstrip("\n")) - 1)
             elif isinstance(edit, InsertAfter):
                 after += self._statements(labelled, edit.text)
             elif isinstance(edit, Remove):
@@ -254,6 +261,16 @@ class _Rewriter(cst.CSTTransformer):
             if inner:
                 self._again(inner, 0, leading_lines=[*[cst.EmptyLine(indent=False)] * below, *rest])
         return before, inner, after, orphans
+
+    def _join(self, before: list[Any], more: list[Any]) -> None:
+        """Put new statements behind others; what stands under the same test becomes one `if`."""
+        last = before[-1] if before else None
+        if isinstance(last, cst.If) and isinstance(more[0], cst.If) and last.test.deep_equals(more[0].test):
+            inner = more.pop(0).body.body
+            self.made += [(one, node) for one, made in self.made if made is last for node in inner]
+            body = last.body.with_changes(body=[*last.body.body, *inner])
+            self._again(before, len(before) - 1, body=body)
+        before += more
 
     def _again(self, nodes: list[Any], position: int, **changes: Any) -> None:
         """Change a node of the list; the copy keeps its labels."""
@@ -303,6 +320,27 @@ def _split_leading(lines: Sequence[cst.EmptyLine]) -> tuple[list[cst.EmptyLine],
 def _from_first_comment(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
     """The lines when there is a comment among them; blank lines alone go with their statement."""
     return list(lines) if any(line.comment is not None for line in lines) else []
+
+
+def _starts_paragraph(statement: Any) -> bool:
+    lines = statement.leading_lines
+    return bool(lines) and lines[0].comment is None
+
+
+def _without_last_comment(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    """Lines without the comment at their end: it was about the statement below, the last of its paragraph, which is gone.
+
+    A rule of dashes or the like is a heading, and stays.
+    """
+    kept = list(lines)
+    while kept and kept[-1].comment is not None:
+        if _HEADING.search(kept.pop().comment.value):  # type: ignore[union-attr]
+            return list(lines)
+    if not kept:  # no blank line above it
+        return list(lines)
+    while kept and kept[-1].comment is None:
+        kept.pop()
+    return kept
 
 
 def _branch(node: cst.CSTNode, edit: Inline, rule: str) -> tuple[list[Any], list[cst.EmptyLine]]:

@@ -39,6 +39,7 @@ DISTRIBUTED = frozenset(
 _LIBRARY_WORD = re.compile(
     r"torch|cuda|is_available|device_count|len|not|and|or|is|None|True|False|self|args|opt\w*|config|cfg|hparams|params"
 )
+_PARSERS = ("argparse.", "optparse.")
 _PRIVATE = re.compile(r"^(io\.(BytesIO|StringIO)|tempfile\.(Named|Spooled)?Temporary\w+)$")
 # Definitions that an earlier conversion put there.
 _OURS = frozenset(
@@ -282,6 +283,7 @@ class Program:
         for statement in reversed(module.tree.body):
             if is_main_guard(statement) and isinstance(statement, ast.If):
                 first = next((s for s in statement.body if not self._is_quiet(module, s)), statement.body[-1])
+                first = self._above_parser(module, statement.body, first)
                 before = module.tree.body[: module.tree.body.index(statement)]
                 early = next((s for s in before if self._is_early(module, s)), None)
                 if early is not None:
@@ -366,14 +368,29 @@ class Program:
             value = statement.value
             if isinstance(value, ast.Call):
                 name = module.qualified(value.func) or ""
-                if name.startswith(("argparse.", "optparse.", "matplotlib.use", "warnings.")):
+                if name.startswith(("matplotlib.use", "warnings.")):
                     return True
                 if name in ("os.path.join", "os.path.dirname", "os.path.abspath", "os.path.realpath"):
                     return True
-                if isinstance(value.func, ast.Attribute) and isinstance(value.func.value, ast.Name):
-                    made = self.resolver.values(module, value.func.value)
-                    return any(v.kind == "call" and v.name.startswith(("argparse.", "optparse.")) for v in made)
-        return False
+        return self._parses(module, statement)
+
+    def _parses(self, module: Module, statement: ast.stmt) -> bool:
+        """A call of argparse, or of a parser that it made."""
+        if not isinstance(statement, ast.Assign | ast.Expr) or not isinstance(statement.value, ast.Call):
+            return False
+        function = statement.value.func
+        if (module.qualified(function) or "").startswith(_PARSERS):
+            return True
+        if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
+            return False
+        return any(
+            v.kind == "call" and v.name.startswith(_PARSERS) for v in self.resolver.values(module, function.value)
+        )
+
+    def _above_parser(self, module: Module, block: list[ast.stmt], first: ast.stmt) -> ast.stmt:
+        """A place that is not between the lines which make a parser: above them, where the given one is."""
+        lines = [place for place, statement in enumerate(block) if self._parses(module, statement)]
+        return block[lines[0]] if lines and lines[0] < block.index(first) < lines[-1] else first
 
     # ---------------------------------------------------------------- wraps
     @cached_property

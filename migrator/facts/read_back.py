@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
+from migrator.facts.downloads import fetching_groups
 from migrator.facts.model import Place
 from migrator.facts.program import Program
 from migrator.facts.syntax import FunctionNode, Module, Scope
@@ -99,7 +100,12 @@ def _calls_in(node: ast.AST) -> Iterator[ast.Call]:
 
 
 def _written(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr]]:
-    effects = {(e.at.path, e.at.start, e.at.end): e for e in program.effects if e.kind in _WRITES}
+    fetched = [m.span(s) for m, group in fetching_groups(program) for s in group]  # in turn: see MG510
+    effects = {
+        (e.at.path, e.at.start, e.at.end): e
+        for e in program.effects
+        if e.kind in _WRITES and not any(place.contains(e.at) for place in fetched)
+    }
     for module, call in program.calls():
         span = module.span(call)
         effect = effects.get((span.path, span.start, span.end))

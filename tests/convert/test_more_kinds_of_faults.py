@@ -319,6 +319,33 @@ def test_what_an_imported_module_does_on_import_is_asked_about_and_does_not_fail
     assert "if not dist.is_initialized() or dist.get_rank() == 0:" in Path("tools.py").read_text()
 
 
+def test_processes_meet_above_the_lines_that_make_a_parser_not_between_them(project):
+    (project.folder / "train.py").write_text(
+        HEAD.replace("import os", "import os, argparse, logging, json")
+        + "def settings():\n    return json.load(open('settings.json'))\n\n\n"
+        + "def main(args):\n    model = nn.DataParallel(nn.Linear(2, 2))\n    model(torch.randn(4, 2)).sum().backward()\n\n\n"
+        + 'if __name__ == "__main__":\n    parser = argparse.ArgumentParser()\n    for name, value in settings().items():\n'
+        + "        parser.add_argument(name, default=value)\n    main(parser.parse_args())\n    args = parser.parse_args()\n"
+    )
+    project.convert()
+    text = Path("train.py").read_text()
+    assert '"__main__":\n    setup_distributed()\n    share_random_numbers()\n    parser =' in text
+
+
+def test_what_an_early_start_needs_is_one_block_with_room_around_it(project):
+    text, _ = project.train("import logging\nSEED = 1\ntorch.manual_seed(SEED)\n---\nlogging.info('done')")
+    block = 'if __name__ == "__main__":\n    setup_distributed()\n    share_random_numbers()\n'
+    block += "    if dist.get_rank() != 0:\n        logging.disable(logging.WARNING)\n"
+    assert f"SEED = 1\n\n{block}\ntorch.manual_seed(SEED)\n" in text
+
+
+def test_torch_is_not_imported_below_the_project_s_own_modules(project):
+    project.write("other.py", "")
+    project.write("notes.py", "import os\n\nimport other\n\n\ndef keep(x):\n    open('notes', 'w').write(x)\n")
+    project.train("import notes\n---\nnotes.keep('x')")
+    assert Path("notes.py").read_text().startswith("import os\nimport torch.distributed as dist\n\nimport other\n")
+
+
 def test_processes_do_not_meet_before_the_import_that_they_need(project):
     (project.folder / "train.py").write_text(
         "import torch\nversion = torch.__version__\ntorch.manual_seed(0)\nfrom torch import nn\n\n"

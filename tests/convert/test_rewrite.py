@@ -213,6 +213,9 @@ def test_insertions_at_one_place_keep_their_order():
     [
         ("a()\nb()\n", "b()", "a()\n"),
         ("a()\n# why\nb()\nc()\n", "b()", "a()\n# why\nc()\n"),
+        ("a()\n\n# why\nb()\n\nc()\n", "b()", "a()\n\nc()\n"),
+        ("a()\n\n# why\nb()\nc()\n", "b()", "a()\n\n# why\nc()\n"),
+        ("a()\n\n# ----- setup\nb()\n\nc()\n", "b()", "a()\n\n# ----- setup\n\nc()\n"),
         ("def f():\n    # why\n    b()\n", "b()", "def f():\n    pass\n    # why\n"),
         ("def f():\n    a()\n    # why\n    b()\nc()\n", "b()", "def f():\n    a()\n    # why\nc()\n"),
         ("a(); b(); c()\n", "b()", "a()\nc()\n"),

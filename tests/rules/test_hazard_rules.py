@@ -56,9 +56,47 @@ def test_nothing_is_fetched(line: str) -> None:
     check_noop(with_data(f"    data = {line}\n"), "MG510")
 
 
-def test_what_not_all_processes_reach_is_not_waited_for() -> None:
+def test_all_look_for_missing_data_in_turn() -> None:
     line = '    if not os.path.exists("d"):\n        data = datasets.MNIST("d", download=True)\n'
+    expected = """
+        with rank_zero_first():
+            if not os.path.exists("d"):
+                data = datasets.MNIST("d", download=True)
+        """
+    check_rewrite(with_data(line), expected, "MG510")
+
+
+def test_what_not_all_processes_reach_is_not_waited_for() -> None:
+    line = '    if os.path.exists("d"):\n        data = datasets.MNIST("d", download=True)\n'
     check_note(with_data(line), "at the same moment", "MG510")
+
+
+# ---------------------------------------------------------------- MG501 write-once
+def test_one_more_condition_where_only_an_if_writes() -> None:
+    lines = """\
+    if best or last:
+        torch.save(model.state_dict(), "best.pt")
+        torch.save(optimizer.state_dict(), "optimizer.pt")
+"""
+    check_rewrite(
+        training(lines, 2),
+        'if (best or last) and dist.get_rank() == 0:\n    torch.save(model.state_dict(), "best.pt")',
+        "MG501",
+    )
+
+
+def test_an_if_with_an_else_stays_under_a_condition_of_its_own() -> None:
+    lines = """\
+    if best:
+        torch.save(model.state_dict(), "best.pt")
+    else:
+        print("no better")
+"""
+    check_rewrite(
+        training(lines, 2),
+        'if best:\n    if dist.get_rank() == 0:\n        torch.save(model.state_dict(), "best.pt")',
+        "MG501",
+    )
 
 
 # ---------------------------------------------------------------- MG511 file-decisions
