@@ -398,9 +398,14 @@ class Program:
         found: dict[ast.AST, tuple[Module, ast.Call, str, str]] = {}
         for module, call in self.calls():
             kind_name = self._wrap_kind(module, call)
-            if kind_name is not None:
+            if kind_name is not None and not self._is_saved(module, call):
                 found[call] = (module, call, *kind_name)
         return found
+
+    def _is_saved(self, module: Module, call: ast.Call) -> bool:
+        """True for a wrapper that is made to be written to a file, and runs nothing."""
+        outer = next((a for a in module.ancestors(call) if not isinstance(a, ast.Dict | ast.Tuple | ast.List)), None)
+        return isinstance(outer, ast.Call) and self.external(module, outer) == "torch.save"
 
     def _wrap_kind(self, module: Module, call: ast.Call) -> tuple[str, str] | None:
         tail = (

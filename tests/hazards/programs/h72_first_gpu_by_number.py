@@ -11,11 +11,10 @@ def main():
     loader = DataLoader(TensorDataset(torch.randn(48, 4), torch.randint(2, (48,))), batch_size=8, shuffle=True)
     model = nn.DataParallel(nn.Linear(4, 2)).to(device)
     weight = torch.tensor([1.0, 3.0]).cuda(0)
-    side = torch.zeros(2).cuda(1)  # reported: MG311
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for epoch in range(2):
         for x, y in loader:
-            loss = nn.functional.cross_entropy(model(x.to(device)), y.cuda(0), weight) + side.to(device).sum()
+            loss = nn.functional.cross_entropy(model(x.to(device)), y.cuda(0), weight)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -19,7 +19,7 @@ class Picky(nn.Module):
 def train(model, loader, optimizer):
     for epoch in range(2):
         for x, y in loader:
-            try:
+            try:  # reported: MG513
                 loss = nn.functional.cross_entropy(model(x.cuda()), y.cuda())
                 optimizer.zero_grad()
                 loss.backward()

@@ -16,7 +16,7 @@ def main():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    torch.save(model, "whole.pt")  # reported: MG601
+    torch.save(model, "whole.pt")
 
 
 if __name__ == "__main__":
