@@ -159,6 +159,13 @@ def convert(
     apply: Annotated[
         Path | None, typer.Option("--apply", help="Take the fixes that this selection (JSON) accepts, and no others.")
     ] = None,
+    interactive: Annotated[
+        bool, typer.Option("--interactive", "-i", help="Ask about every fix, as `git add -p` does about hunks.")
+    ] = False,
+    save_selection: Annotated[
+        Path | None,
+        typer.Option("--save-selection", help="Write the answers of --interactive to this file, for --apply."),
+    ] = None,
 ) -> None:
     """Convert programs, show the diff on stdout and what a person must know on stderr.  Runs none of the user's code.
 
@@ -177,7 +184,7 @@ def convert(
     if options.target != "accelerate" and (options.keep_prefix or launch_config is not None):
         _fail("--keep-prefix and --launch-config are for --to accelerate", 2)
     entries = [(Path("stdin.py"), Path())] if dash else _entries(paths)
-    choose = _choice(apply, len(entries))
+    choose = _choice(apply, interactive, save_selection, len(entries), dash)
     conversions, bases, errors = _convert_all(entries, options, dash, choose)
     in_tree = not dash and any(path.is_dir() for path in paths)
     _show(conversions, errors, output_format, in_tree)
@@ -192,19 +199,45 @@ def convert(
     raise typer.Exit(max(codes, default=0))
 
 
-def _choice(apply: Path | None, programs: int) -> Choice | None:
-    """What leaves fixes out, where the user gives a selection."""
-    if apply is None:
+def _choice(
+    apply: Path | None, interactive: bool, save: Path | None, programs: int, dash: bool = False
+) -> Choice | None:
+    """What leaves fixes out, where the user gives a selection or wants to be asked."""
+    if save is not None and not interactive:
+        _fail("--save-selection keeps the answers of --interactive", 2)
+    if apply is None and not interactive:
         return None
+    if apply is not None and interactive:
+        _fail("--apply has the answers already: leave out --interactive", 2)
+    if programs != 1:
+        _fail(f"{'--apply' if apply else '--interactive'} is for one program, and {programs} are given", 2)
     from migrator.selection import SelectionError, chosen_ids, load_selection, selected
 
-    if programs != 1:
-        _fail(f"--apply is for one program, and {programs} are given", 2)
+    if interactive:
+        if dash or not sys.stdin.isatty():
+            _fail("--interactive asks on a terminal, and standard input is none: use --apply", 2)
+        return selected(lambda conversion: _asked(conversion, save))
+    assert apply is not None
     try:
         selection = load_selection(apply)
     except SelectionError as error:
         _fail(str(error), 2)
     return selected(lambda conversion: chosen_ids(conversion, selection))
+
+
+def _asked(conversion: Conversion, save: Path | None) -> set[str]:
+    """What the user refuses, asked on the terminal, and kept in a file where one is named."""
+    from migrator.console import terminal
+    from migrator.interactive import ask_for_selection
+    from migrator.selection import chosen_ids, save_selection
+
+    try:
+        selection = ask_for_selection(conversion, terminal())
+    except KeyboardInterrupt:
+        _fail("stopped; nothing was changed", 130)
+    if save is not None:
+        save_selection(save, selection)
+    return chosen_ids(conversion, selection)
 
 
 def _write_launch_config(path: Path, options: Options) -> None:

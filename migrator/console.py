@@ -10,7 +10,10 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from migrator.interactive import Terminal
 
 
 def has_colours(stream: TextIO) -> bool:
@@ -35,6 +38,22 @@ def tell(text: str) -> None:
     """Write to stderr, whatever it can encode."""
     encoding = sys.stderr.encoding or "utf-8"
     sys.stderr.write(text.encode(encoding, "replace").decode(encoding))
+
+
+def terminal() -> Terminal:
+    """The user's terminal, to ask on: questions on stderr, so that stdout stays the diff's."""
+    from migrator.interactive import Terminal
+    from migrator.report import painted
+
+    coloured = has_colours(sys.stderr)
+
+    def ask(prompt: str) -> str | None:
+        tell(prompt)
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        return line.strip() if line else None
+
+    return Terminal(ask, tell, painted if coloured else lambda _, line: line)
 
 
 def internal_error(error: BaseException) -> str:

@@ -128,16 +128,18 @@ def diff_bytes(change: FileChange, context: int = 3) -> bytes:
 
 def diff_coloured(change: FileChange, context: int = 3) -> str:
     """The diff of a file for a terminal."""
-    parts = []
-    for kind, text in diff_parts(change, context):
-        body = text.rstrip("\r\n")
-        if kind == "hunk":
-            place, _, told = body.partition(" @@")
-            body = f"\033[36m{place} @@\033[0;33m{told}\033[0m"
-        elif kind in _COLOURS:
-            body = f"\033[{_COLOURS[kind]}m{body}\033[0m"
-        parts.append(body + "\n")
-    return "".join(parts)
+    return "".join(painted(kind, text) for kind, text in diff_parts(change, context))
+
+
+def painted(kind: str, text: str) -> str:
+    """A line of a diff in the colours of its kind."""
+    body = text.rstrip("\r\n")
+    if kind == "hunk":
+        place, _, told = body.partition(" @@")
+        body = f"\033[36m{place} @@\033[0;33m{told}\033[0m"
+    elif kind in _COLOURS:
+        body = f"\033[{_COLOURS[kind]}m{body}\033[0m"
+    return body + "\n"
 
 
 def _diff_path(path: str) -> str:
