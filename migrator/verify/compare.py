@@ -38,6 +38,7 @@ class Comparison:
     notes: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     content_compared: bool = False
+    unequal_shares: str = ""  # of the original's replicas, where the converted program has others
 
     def find(self, kind: str, text: str, step: int | None = None, hint: str = "") -> None:
         self.findings.append(Finding(kind, text, step, hint))
@@ -370,6 +371,13 @@ def _compare_call(result: Comparison, call: dict[str, Any], theirs: Sequence[dic
                 count_common(a["rows"], b["rows"], near) == len(a["rows"]) for a, b in zip(chunks, used, strict=False)
             ):
                 result.note("the same samples in each step, but dealt to the ranks in another way than to the replicas")
+            shares, equal = [c["n"] for c in chunks], [c["n"] for c in used]
+            if shares != equal and len(shares) == len(equal):
+                result.unequal_shares = (
+                    f"the original deals shares of {_and(shares)} samples to its replicas, the converted program"
+                    f" {_and(equal)}: dropout and BatchNorm meet other samples together (an inherent difference)"
+                )
+                result.note(result.unequal_shares)
             return False
         twice = len(after) - count_common(after, _distinct(after, near), near)
         result.find(
@@ -395,6 +403,10 @@ def _compare_call(result: Comparison, call: dict[str, Any], theirs: Sequence[dic
         samples_hint(shared, twice, len(ids), result.world, k),
     )
     return True
+
+
+def _and(numbers: Sequence[int]) -> str:
+    return " and ".join(map(str, numbers))
 
 
 def _distinct(rows: Sequence[float], near: float) -> list[float]:
@@ -442,7 +454,7 @@ def _compare_losses(result: Comparison, x: dict[str, Any], ys: Sequence[dict[str
                 "loss",
                 f"loss: before {value:.7g}, after {mean:.7g} as the mean over ranks ({ratio:.4g} times)",
                 k,
-                loss_hint(ratio, result.world),
+                result.unequal_shares or loss_hint(ratio, result.world),
             )
             break
     return worst

@@ -52,11 +52,14 @@ def judge_before(record: Record, outcome: Outcome, devices: int) -> Verdict | No
 
 
 def _judge_substance(record: Record, devices: int) -> Verdict | None:
-    census = record.census
-    used = {index for what, index in census if what == "DataParallel replicas"}
     if not any(w["kind"] == "DataParallel" for w in record.wraps):
         return unverifiable(
             "the original made no DataParallel model in this run (a flag, or a guard that was not met?)"
+        )
+    if (record.end or {}).get("counters", {}).get("replicas inside replicas"):
+        return unverifiable(
+            "the original calls a DataParallel model inside a replica of another one: on GPUs torch stops there, because"
+            " a replica's parameters are not on the inner model's first device"
         )
     training = [c for s in record.steps for c in s["calls"] if not c["bare"]]
     if not training:
@@ -76,7 +79,6 @@ def _judge_substance(record: Record, devices: int) -> Verdict | None:
         return unverifiable(
             f"DataParallel used {most} of {devices} replicas (batches of {rows} samples): use larger batches or --devices {most}"
         )
-    assert not used or max(used) >= most
     for step in record.steps:
         if any(v is not None and not math.isfinite(v) for v in step["losses"]):
             return unverifiable(

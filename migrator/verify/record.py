@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -295,13 +296,23 @@ class Replicas:
         self.call: Call | None = None
         self.number: int | None = None
         self.dim = 0
+        self.around = threading.local()  # how many replicas the calls around this one have
 
     @contextlib.contextmanager
     def __call__(self, replica: int, count: int, inputs: Any, keywords: Any) -> Iterator[None]:
-        if self.call is not None and not self.session.foreign:
+        around: list[int] = self.around.__dict__.setdefault("counts", [])
+        if any(number > 1 for number in around):
+            self.session.counters["replicas inside replicas"] += 1
+        elif self.call is not None and not self.session.foreign:
+            if around and replica == 0:
+                self.call.chunks.pop()  # the one replica around this one saw the same rows
             self.call.chunks.append(fingerprint.chunk(inputs, keywords, self.dim))
-        with _seeded(self.session, self.number, replica):
-            yield
+        around.append(count)
+        try:
+            with _seeded(self.session, self.number, replica):
+                yield
+        finally:
+            around.pop()
 
 
 def _patch_data_parallel(session: Session, first_call: Callable[[], None]) -> None:

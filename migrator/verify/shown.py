@@ -16,16 +16,36 @@ from .compare import Comparison
 from .matching import count_common
 from .records import Record
 
-NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])|\d+\.\d+(?:[eE][-+]?\d+)?")
+NUMBER = re.compile(
+    r"(?<![\w.])[-+]?\d+\.\d+(?:[eE][-+]?\d+)?|(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])|\d+\.\d+(?:[eE][-+]?\d+)?"
+)
 TIMING = re.compile(
-    r"(?:time\b|\btime|\beta\b|elapsed|speed|sec\b|seconds|\bms\b|ms/|s/it|it/s|/s\b|\bfps\b|\bdata\b|\bbatch\b|\bhours?\b"
-    r"|\bmin\b|\bmem|date|\bgpu\b|took|cost\b|duration|throughput|\bpid\b|per[_ ]sec)",
+    r"(?:time\b|\btime|\beta\b|elapsed|speed|sec\b|secs\b|seconds?\b|\bms\b|ms/|s/it|it/s|/s\b|\bfps\b|\bdata\b|\bbatch\b"
+    r"|\bhours?\b|\bminutes?\b|\bmin\b|\bmem|date|\bgpu\b|took|cost\b|duration|throughput|latency|remaining|\bpid\b|per[_ ]sec"
+    r"|\b[wut]ps\b|runtime|(?:done|finished|completed|trained) in\b)",
+    re.IGNORECASE,
+)
+# A timing word before one of these belongs to another number: "time 3 s - loss 0.5", "batch accuracy 0.9".
+METRIC = re.compile(
+    r"(?:loss|acc|err|prec|recall|iou|auc|score|psnr|ssim|bleu|rouge|ppl|perplexity|dice|kappa|(?<![a-z])(?:top|map|f1|mae|mse|rmse))",
     re.IGNORECASE,
 )
 UNIT = re.compile(
-    r"^\s*(?:s|ms|sec|secs|seconds|it/s|s/it|samples/s|imgs/s|min|h|mb|gb|mib|gib|MB|GB)\b", re.IGNORECASE
+    r"^\s*(?:m?s|us|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|[kmg]i?b|fps|[wut]ps"
+    r"|(?:m?s|seconds?) ?(?:/|per) ?(?:it|iter|iteration|step|batch|epoch|sample|image)"
+    r"|(?:it|iter|step|batch|sample|example|img|im|image|token|tok|word|sent|sentence|frame|record)(?:e?s)? ?(?:/|per) ?(?:s|secs?|seconds?|min|minute|h|hour))\b",
+    re.IGNORECASE,
 )
-CLOCK = re.compile(r"\d+:\d\d(?::\d\d)?")
+MONTH = (
+    "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?)"
+)
+CLOCK = re.compile(
+    r"\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?=\D|$)T?|\b\d{1,2}[-/.]\d{1,2}[-/.]\d{4}\b"
+    rf"|\b{MONTH}\.? +\d{{1,2}}(?![\d.]),?(?: +\d{{4}}\b)?|\b\d{{1,2}} +{MONTH}\b\.?(?: +\d{{4}}\b)?"
+    r"|\d+:\d\d(?::\d\d)?(?:[.,]\d+)?(?: +20\d\d\b)?|\b1\d{9}(?:\.\d+)?\b",
+    re.IGNORECASE,
+)  # dates, times of day, seconds since 1970
 TRAINING = re.compile(r"train", re.IGNORECASE)
 RUN_NAME = re.compile(r"\d+|[0-9a-f]{6,}")
 METRIC_TOLERANCE = 1e-3
@@ -47,11 +67,18 @@ def numbers_in(line: str) -> tuple[str, list[Number]]:
         between = line[last : match.start()][-40:]
         if last == 0 or any(c.isalpha() for c in between):
             label = between  # "Time 2.6 (2.7)": the second number has the first one's label
-        last = match.end()
-        if TIMING.search(label) or UNIT.match(line[match.end() :]):
+        unit = UNIT.match(line[match.end() :])
+        last = match.end() + (unit.end() if unit else 0)
+        if unit or is_timing(label):
             continue
         found.append(Number(match.group(), float(match.group()), label))
     return re.sub(r"\s+", " ", NUMBER.sub("#", line)).strip(), found
+
+
+def is_timing(label: str) -> bool:
+    """Whether what stands before a number says that it is a time, a speed or the machine's."""
+    metrics = list(METRIC.finditer(label))
+    return TIMING.search(label, metrics[-1].end() if metrics else 0) is not None
 
 
 def compare_shown(result: Comparison, before: Record, ranks: Sequence[Record]) -> None:
@@ -182,7 +209,7 @@ def _compare_scalars(result: Comparison, before: Record, after: Record) -> None:
         for event in source.scalars:
             groups[event["tag"]].append(event)
     for tag, events in theirs.items():
-        if TIMING.search(tag):
+        if is_timing(tag):
             continue
         for a, b in zip(events, ours.get(tag, []), strict=False):
             if abs(a["value"] - b["value"]) <= METRIC_TOLERANCE * max(abs(a["value"]), 1e-6):

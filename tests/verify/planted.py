@@ -33,6 +33,15 @@ class Control:
     notes: str = ""  # a word that a note has to have
 
 
+UNEVEN = """
+class Uneven(nn.DataParallel):
+    def scatter(self, inputs, kwargs, device_ids):
+        shares = inputs[0][:9], *inputs[0][9:].chunk(len(device_ids) - 1)
+        return [(share.to(f"cuda:{i}"),) for i, share in zip(device_ids, shares)], [{}] * len(device_ids)
+
+
+"""
+
 FAULTS = (
     Fault("set_epoch is forgotten", "mlp", (("    sampler.set_epoch(epoch)\n", ""),), "data", "set_epoch"),
     Fault("the batch is not divided", "mlp", (("64 // world", "64"),), "data", "divided"),
@@ -334,6 +343,14 @@ FAULTS = (
         ),
         ("data", "random", "loss"),
         "",
+    ),
+    Fault(
+        "the original deals unequal shares, and dropout meets them",
+        "mlp",
+        (),
+        "loss",
+        "to its replicas, the converted program",
+        before=(("net = nn.DataParallel(", UNEVEN + "net = Uneven("),),
     ),
 )
 

@@ -146,6 +146,26 @@ FAULTS = (
         edited(BEFORE, ("nn.DataParallel(nn.Seq", "nn.DataParallel(device_ids=[0], module=nn.Seq")),
     ),
     Fault(
+        "DataParallel runs inside DataParallel",
+        NOT_VERIFIABLE,
+        "inside a replica of another one",
+        edited(
+            BEFORE,
+            ("nn.DataParallel(nn.Seq", "nn.DataParallel(nn.DataParallel(nn.Seq"),
+            (", 3)).cuda())", ", 3)).cuda()))"),
+        ),
+    ),
+    Fault(
+        "DataParallel of one device stands around DataParallel",
+        EQUAL,
+        "EQUAL",
+        edited(
+            BEFORE,
+            ("nn.DataParallel(nn.Seq", "nn.DataParallel(device_ids=[0], module=nn.DataParallel(nn.Seq"),
+            (", 3)).cuda())", ", 3)).cuda()))"),
+        ),
+    ),
+    Fault(
         "its batches are too small", NOT_VERIFIABLE, "larger batches", edited(BEFORE, ("batch_size=64", "batch_size=1"))
     ),
     Fault(

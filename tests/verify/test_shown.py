@@ -20,10 +20,45 @@ from migrator.verify.verdict import Finding, Row
         ("Test: [0/1]\tTime 2.578 (2.578)\tLoss 0.5 (0.7)", [0.0, 1.0, 0.5, 0.7]),
         ("loss 1.5e-3, 12.5 s, 3.2 it/s, ETA 0:01:20", [0.0015]),
         ("Acc@1 12.500 speed 120.5 steps_per_sec 3", [1.0, 12.5]),
+        ("epoch 2: steps_per_sec=3.51 loss=0.512", [2.0, 0.512]),
+        ("{'train_samples_per_second': 812.33, 'eval_steps_per_second': 12.5, 'eval_accuracy': 0.91}", [0.91]),
+        ("512.3 img/s, 0.512 loss", [0.512]),
+        ("processed 812.1 samples per second, top1 91.2", [91.2]),
+        ("wps 1234.5, ups 3.4, tokens/s 800", []),
+        ("elapsed 12.51 | accuracy 0.912", [0.912]),
+        ("Elapsed: 0:00:12.512, loss 0.5", [0.5]),
+        ("training finished in 12.5 minutes, best 91.2", [91.2]),
+        ("done in 3.21", []),
+        ("ETA: 12.5, top1 91.2", [91.2]),
+        ("eta 1 day, 0:01:20 loss 0.5", [0.5]),
+        ("remaining 12.5", []),
+        ("[2024-05-01 10:11:12,123] accuracy 0.912", [0.912]),
+        ("2024-05-01T10:11:12.123456Z accuracy 0.912", [0.912]),
+        ("05/01/2024 10:11:12 - INFO - accuracy 0.912", [0.912]),
+        ("Wed May  1 10:11:12 2024 accuracy 0.912", [0.912]),
+        ("[1714557072.123] accuracy 0.912", [0.912]),
+        ("5s 12ms/step - loss: 0.512 - acc: 0.912", [0.512, 0.912]),
+        ("10/10 [00:12<00:00,  1.25it/s, loss=0.512]", [10.0, 10.0, 0.512]),
+        ("Memory allocated 12.3 GB, loss 0.5", [0.5]),
         ("no number", []),
     ],
 )
 def test_times_and_speeds_are_no_metrics(line: str, values: list[float]) -> None:
+    assert [n.value for n in numbers_in(line)[1]] == values
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("data: train, accuracy 0.912", [0.912]),
+        ("min loss 0.512", [0.512]),
+        ("batch accuracy 0.5 loss per step 0.25", [0.5, 0.25]),
+        ("Average loss: 0.0512, Accuracy: 9123/10000 (91%)", [0.0512, 9123.0, 10000.0, 91.0]),
+        ("may 0.5 mAP 31.2", [0.5, 31.2]),
+        ("perplexity 1714.5, decay 5, margin 3", [1714.5, 5.0, 3.0]),
+    ],
+)
+def test_metrics_beside_words_of_time_are_metrics(line: str, values: list[float]) -> None:
     assert [n.value for n in numbers_in(line)[1]] == values
 
 
