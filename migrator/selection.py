@@ -24,6 +24,7 @@ from migrator.convert import JOINS, WRAPS, Conversion
 from migrator.edits import Inline
 
 SCHEMA_VERSION = 1
+WHOLE = "MG109"
 
 
 class SelectionError(Exception):
@@ -83,12 +84,11 @@ def refusals(fixes: Mapping[str, Diagnostic], refused: Iterable[str]) -> dict[st
 
     `fixes` comes from `fix_ids`; of the result, what breaks an invariant does so in the program that is left.
     """
-    out: dict[str, tuple[str, str]] = {name: ("", "") for name in refused}
-    while True:
-        more = {name: tie for name in fixes if name not in out and (tie := _tie(name, fixes, out))}
-        if not more:
-            break
-        out.update(more)
+    out: dict[str, tuple[str, str]] = {}
+    wanted = set(refused)
+    for name in sorted(filter(wanted.__contains__, fixes), key=lambda one: -len(_fallen(fixes, {one: ("", "")}))):
+        if name not in out:  # else it goes with one that more depends on
+            out = _fallen(fixes, {**out, name: ("", "")})
     started = any(d.rule in WRAPS and name not in out for name, d in fixes.items())
     one_process = not started and any(d.rule in WRAPS for d in fixes.values())
     found = {}
@@ -98,6 +98,16 @@ def refusals(fixes: Mapping[str, Diagnostic], refused: Iterable[str]) -> dict[st
         harmless = bool(cause) or (one_process and rule.parallel) or (fix is not None and fix.optional)
         found[name] = Refusal(cause, why, () if harmless else rule.keeps)
     return {name: found[name] for name in fixes if name in found}
+
+
+def _fallen(fixes: Mapping[str, Diagnostic], out: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """What is left out, and all that falls with it, each with its cause."""
+    fallen = dict(out)
+    while True:
+        more = {name: tie for name in fixes if name not in fallen and (tie := _tie(name, fixes, fallen))}
+        if not more:
+            return fallen
+        fallen |= more
 
 
 @lru_cache(maxsize=1)
@@ -110,6 +120,8 @@ def _tie(name: str, fixes: Mapping[str, Diagnostic], out: Mapping[str, object]) 
     own = fixes[name]
     rule = _rules()[own.rule]
     lost = {other: fixes[other] for other in fixes if other in out}
+    if lost and any(diagnostic.rule == WHOLE for diagnostic in fixes.values()):
+        return next(iter(lost)), "a program in DDP form takes the other form whole or not at all"
     for other, diagnostic in lost.items():
         if diagnostic.rule == rule.id and (rule.together or _stands_inside(own, diagnostic)):
             return other, "they are one change"
