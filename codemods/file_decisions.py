@@ -11,15 +11,14 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
 from migrator.facts.alone import run_by_one
+from migrator.facts.caches import is_cache
 from migrator.facts.program import Program
-from migrator.facts.read_back import reads_path
 from migrator.facts.syntax import Module, Span, dotted
 from migrator.facts.uniform import waits_for_all
 
 _ASKS = frozenset(["os.path.exists", "os.path.isdir", "os.path.isfile", "os.path.lexists"])
 _METHODS = frozenset(["exists", "is_dir", "is_file"])
 _MAKES = ("folder", "path_mkdir", "write", "open", "download")
-_WAITED_FOR = ("remove", "shell", "download")
 _ENDS = ("sys.exit", "exit", "quit", "os._exit", "input")
 
 
@@ -35,10 +34,12 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 if not isinstance(call, ast.Call) or _is_settled(module, call):
                     continue
                 asked = _asked_about(context, module, call)
-                if asked is None or not _is_made(module, node, asked, made):
+                if asked is None:
                     continue
-                cache = _is_cache(program, module, node, asked)
-                if not cache and (not _divides(node) or _is_made_before(program, module, node, asked)):
+                cache = is_cache(program, module, node, asked)
+                if not cache and not (_divides(node) and _is_made(module, node, asked, made)):
+                    continue
+                if not cache and _is_made_before(program, module, node, asked):
                     continue
                 alone = alone or run_by_one(program)
                 at = module.span(call)
@@ -80,18 +81,6 @@ def _asked_about(context: Context, module: Module, call: ast.Call) -> str | None
     if isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not call.args:
         return module.segment(call.func.value)
     return None
-
-
-def _is_cache(program: Program, module: Module, node: ast.If, asked: str) -> bool:
-    """True when one branch reads the file and the other writes it."""
-    span = module.span(node)
-    inside = [e for e in program.effects if span.contains(e.at)]
-    if any(e.kind in _WAITED_FOR for e in inside):  # see MG501
-        return False
-    writing = [e.at for e in inside if e.kind in ("write", "open") and e.path_text == asked]
-    branches = [node.body, node.orelse]
-    holds = [any(module.span(s).contains(at) for s in branch for at in writing) for branch in branches]
-    return any(holds[i] and reads_path(program, module, branches[1 - i], asked) for i in (0, 1))
 
 
 def _is_made_before(program: Program, module: Module, node: ast.If, asked: str) -> bool:

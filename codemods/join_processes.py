@@ -15,6 +15,8 @@ from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
 from migrator.facts.endings import endings
 from migrator.facts.syntax import Span
 
+_BLOCKS = ("for ", "while ", "with ", "try:", "if ")
+
 
 def check(context: Context) -> Iterator[Diagnostic]:
     entry = context.program.entry
@@ -58,7 +60,8 @@ def _leave(context: Context, last: Span, dist: str) -> tuple[Edit, ...]:
     leave = f"{dist}.destroy_process_group()\n"
     status = context.program.exit_status(last)
     if status is None:
-        return (InsertAfter(last, leave),)
+        block = context.program.module_at(last).line_text(last.line).startswith(_BLOCKS)
+        return (InsertAfter(last, f"\n{leave}" if block else leave),)  # a script without a function ends in its loop
     if status.at == status.statement:
         return (InsertBefore(last, leave),)
     return InsertBefore(last, f"status = {status.text}\n{leave}"), Replace(status.at, "status")

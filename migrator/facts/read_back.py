@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from migrator.facts.downloads import fetching_groups
 from migrator.facts.model import Place
@@ -17,7 +17,7 @@ from migrator.facts.program import Program
 from migrator.facts.syntax import FunctionNode, Module, Scope
 
 _WRITES = ("write", "open", "download")
-_NO_READING = re.compile(
+NO_READING = re.compile(
     r"^(os\.(path\.|makedirs|mkdir|listdir|access|stat)|str$|repr$|len$|print$|pathlib\.)|(^|\.)(format|info|debug|warning|warn|error|log|write"
     r"|print_log|append|add|exists|is_file|is_dir|mkdir|join|Path|set_description|set_postfix)$"
 )
@@ -36,18 +36,6 @@ def read_backs(program: Program) -> list[Place]:
     for place in _loads_after_saving(program):
         found.setdefault((place.statement.path, place.statement.start), place)
     return list(found.values())
-
-
-def reads_path(program: Program, module: Module, statements: Iterable[ast.stmt], text: str) -> bool:
-    """True when a call among the statements is given the path and neither asks for it, shows it nor writes there."""
-    writing = {(e.at.path, e.at.start, e.at.end) for e in program.effects}
-    for node in (n for statement in statements for n in ast.walk(statement)):
-        if isinstance(node, ast.Call) and any(module.segment(a) == text for a in node.args):
-            span = module.span(node)
-            name = program.external(module, node) or getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if (span.path, span.start, span.end) not in writing and not _NO_READING.search(name):
-                return True
-    return False
 
 
 def _loads_after_saving(program: Program) -> Iterator[Place]:
@@ -135,7 +123,7 @@ def _readers(program: Program, module: Module, call: ast.Call, path: ast.expr) -
             continue
         span = module.span(parent)
         name = program.external(module, parent) or getattr(parent.func, "attr", getattr(parent.func, "id", ""))
-        if (span.path, span.start, span.end) in writing or _NO_READING.search(name):
+        if (span.path, span.start, span.end) in writing or NO_READING.search(name):
             continue
         reads = _READERS.search(name) is not None
         if (there is scope and (reads or not copied)) or (_is_the_same_elsewhere(path) and reads):

@@ -18,6 +18,9 @@ _NEWLINE = re.compile(r"\r\n|\r|\n")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
+_QUIET_BUILTINS = frozenset(["bool", "getattr", "hasattr", "int", "isinstance", "len", "str"])
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
     """A place in a file: character offsets `[start, end)` and the 1-based line of its start."""
@@ -174,7 +177,7 @@ class Module:
             parent = self.parents.get(found)
             if not isinstance(parent, ast.If) or parent.orelse or len(parent.body) != 1:
                 break
-            if any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for n in ast.walk(parent.test)):
+            if not _only_asks(parent.test):
                 break
             outer = self.parents.get(parent)
             if isinstance(outer, ast.If) and parent in outer.orelse:
@@ -405,6 +408,18 @@ def _is_evaluated_outside(node: ast.AST, child: ast.AST) -> bool:
     if isinstance(node, ast.Lambda):
         return child is node.args
     return False
+
+
+def _only_asks(test: ast.AST) -> bool:
+    """True when nothing happens in a test: its calls only look."""
+    for node in ast.walk(test):
+        if isinstance(node, ast.NamedExpr | ast.Await):
+            return False
+        if isinstance(node, ast.Call):
+            name = dotted(node.func) or ""
+            if name not in _QUIET_BUILTINS and not name.endswith((".is_available", ".device_count")):
+                return False
+    return True
 
 
 def argument(call: ast.Call, name: str, position: int | None = None) -> ast.expr | None:

@@ -159,6 +159,23 @@ def test_a_program_that_hides_all_gpus_goes_on_hiding_them(project):
     assert "os.environ['CUDA_VISIBLE_DEVICES'] = '-1'" in text
 
 
+@pytest.mark.parametrize("test", ["len(ids) > 0", "torch.cuda.is_available()", "isinstance(ids, list) and ids"])
+def test_an_if_that_only_set_the_gpu_goes_whole_when_it_only_looks(project, test):
+    text, _ = project.train(
+        f"ids = [0]\n# set the GPU\n\n# first\nif {test}:\n    torch.cuda.set_device(ids[0])\n\nprint(ids)"
+    )
+    assert "ids = [0]\n    # set the GPU\n\n    print(ids)" in text
+
+
+def test_a_script_that_ends_in_a_block_leaves_the_group_below_it_with_room(project):
+    (project.folder / "train.py").write_text(
+        "import torch\nfrom torch import nn\n\nmodel = nn.DataParallel(nn.Linear(2, 2))\nfor _ in range(2):\n"
+        "    model(torch.randn(4, 2)).sum().backward()\n"
+    )
+    project.convert()
+    assert Path("train.py").read_text().endswith(".backward()\n\ndist.destroy_process_group()\n")
+
+
 def test_an_if_that_only_chose_gpus_goes_whole(project):
     text, _ = project.train("gpus = '0,1'\nif gpus:\n    os.environ['CUDA_VISIBLE_DEVICES'] = gpus\nprint(gpus)")
     assert "if gpus" not in text and "pass" not in text

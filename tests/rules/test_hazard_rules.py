@@ -151,6 +151,18 @@ def test_all_processes_read_a_cache_or_all_build_it() -> None:
     )
 
 
+def test_a_cache_may_be_written_by_a_function() -> None:
+    keep = "def build(path):\n    torch.save(['a'], path)\n    return ['a']\n\n\ndef main():"
+    lines = """\
+    if not os.path.exists(place):
+        words = build(place)
+    else:
+        words = torch.load(place)
+"""
+    source = with_data("    place = 'words.pt'\n" + lines).replace("def main():", keep)
+    check_rewrite(source, "if not from_rank_zero(os.path.exists(place)):", "MG511")
+
+
 def test_a_file_that_is_only_written_when_missing_is_no_cache() -> None:
     check_noop(with_data(CACHE.replace('torch.load("words.pt")', "[]")), "MG511")
 
