@@ -14,9 +14,10 @@ def main() -> None:
     from typer import Exit
 
     from migrator import cli, quick
+    from migrator.review_cli import review
 
     words = sys.argv[1:]
-    plain = {"convert": cli.convert, "scan": cli.scan}.get(words[0] if words else "")
+    plain = {"convert": cli.convert, "review": review, "scan": cli.scan}.get(words[0] if words else "")
     try:
         values = quick.parse_plainly(plain, words[1:]) if plain is not None and not _completes() else None
         if plain is None or values is None:

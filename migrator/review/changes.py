@@ -1,0 +1,255 @@
+"""What a conversion changes, fix by fix: the hunks of each, the helper functions that they call, and whole files.
+
+In: a `Conversion`.  Out: views with markup for the page.  A row of the diff belongs to every fix that made it; top-level imports
+and helper functions, which fixes share, are shown on their own, so that a fix shows what is its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
+
+from codemods.base import Diagnostic
+from migrator.convert import Conversion
+from migrator.edits import AddHelper, AddImport
+from migrator.helpers import with_needs
+from migrator.review.differing import FileDiff, Row, compare
+from migrator.review.painting import Token, line_html, paint
+from migrator.selection import fix_ids
+
+_DEFINITION = re.compile(r"(?:async def|def|class)\s+(\w+)|(\w+)\s*=")
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Rows of one file: 1-based first and last line of the new text (of the old one where all is gone)."""
+
+    path: str
+    first: int
+    last: int
+    code: Markup
+
+
+@dataclass(slots=True)
+class Fix:
+    """A fix with what it changes; `imports` are the import lines that it asked for, `helpers` the names that it calls."""
+
+    id: str
+    diagnostic: Diagnostic
+    hunks: list[Hunk] = field(default_factory=list)
+    imports: list[str] = field(default_factory=list)
+    helpers: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class HelperView:
+    """A helper function or class that the conversion puts into the program, and the fixes that call it."""
+
+    name: str
+    told: str
+    hunk: Hunk
+    users: tuple[Fix, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileView:
+    """A whole file's diff."""
+
+    path: str
+    is_new: bool
+    added: int
+    removed: int
+    hunks: tuple[Hunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """All views of a conversion."""
+
+    fixes: tuple[Fix, ...]
+    helpers: tuple[HelperView, ...]
+    files: tuple[FileView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file's diff with its painted lines, the rows of helpers by name, and the fixes behind each other changed row."""
+
+    diff: FileDiff
+    old: list[list[Token]]
+    new: list[list[Token]]
+    helpers: dict[str, tuple[int, int]]
+    imports: frozenset[str]
+    owners: dict[int, frozenset[str]]
+
+
+def read_changes(conversion: Conversion) -> Changes:
+    """The views of a conversion."""
+    fixes = {name: Fix(name, diagnostic) for name, diagnostic in fix_ids(conversion).items()}
+    of_label: dict[object, set[str]] = {}
+    for name, diagnostic in fix_ids(conversion).items():
+        if diagnostic.fix is not None:
+            label = (diagnostic.rule, diagnostic.fix.reason, diagnostic.at)
+            of_label.setdefault(label, set()).add(name)
+    wanted = {e.name for f in fixes.values() for e in _edits(f) if isinstance(e, AddHelper)}
+    names = frozenset(helper.name for helper in with_needs(wanted))
+    files = [_read_file(compare(change), of_label, names) for change in conversion.changes]
+    for fix in fixes.values():
+        for file in files:
+            fix.hunks += _hunks(file, lambda number, file=file, fix=fix: fix.id in file.owners.get(number, ()))  # type: ignore[misc]
+        here = {file.diff.path: file.imports for file in files}
+        asked = [e for e in _edits(fix) if isinstance(e, AddImport)]
+        fix.imports = list(dict.fromkeys(e.text for e in asked if e.text in here.get(e.at.path, ())))
+        fix.helpers = list(dict.fromkeys(e.name for e in _edits(fix) if isinstance(e, AddHelper)))
+    return Changes(
+        tuple(fixes.values()),
+        tuple(helper for file in files for helper in _helpers(file, fixes.values())),
+        tuple(
+            FileView(
+                file.diff.path, file.diff.is_new, file.diff.added, file.diff.removed, tuple(_hunks(file, faded=False))
+            )
+            for file in files
+        ),
+    )
+
+
+def _edits(fix: Fix) -> tuple[object, ...]:
+    return fix.diagnostic.fix.edits if fix.diagnostic.fix is not None else ()
+
+
+def _read_file(diff: FileDiff, of_label: dict[object, set[str]], names: frozenset[str]) -> _File:
+    helpers = dict(_helper_rows(diff, names))
+    shared = {number for first, after in helpers.values() for number in range(first, after)}
+    imports = {
+        number
+        for number, row in enumerate(diff.rows)
+        if row.changed and row.old is None and diff.new[row.new or 0].startswith(("import ", "from "))
+    }
+    owners: dict[int, frozenset[str]] = {}
+    for number, row in enumerate(diff.rows):
+        if row.changed and number not in shared and number not in imports and not diff.is_new:
+            owners[number] = frozenset(name for label in diff.labels(row) for name in of_label.get(label, ()))
+    _adopt(owners)
+    old = paint("".join(diff.old)) if diff.old else []
+    lines = frozenset(diff.new[diff.rows[number].new or 0].rstrip("\r\n") for number in imports)
+    return _File(diff, old, paint("".join(diff.new)), helpers, lines, owners)
+
+
+def _adopt(owners: dict[int, frozenset[str]]) -> None:
+    """A changed row that no edit claims (a blank line between two of them) belongs to the fixes beside it."""
+    for number in sorted(owners):
+        if not owners[number] and owners.get(number - 1):
+            owners[number] = owners[number - 1]
+    for number in sorted(owners, reverse=True):
+        if not owners[number] and owners.get(number + 1):
+            owners[number] = owners[number + 1]
+
+
+def _helper_rows(diff: FileDiff, names: frozenset[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """For each helper that the file gets, the range of its rows, with the blank ones around it."""
+    current, start, pending = "", 0, 0  # the helper that is being read, its first row, and where the next one begins
+    for number, row in enumerate([*diff.rows, Row(0, 0, False)]):
+        line = diff.new[row.new] if row.changed and row.old is None and row.new is not None else None
+        if line is not None and (not line.strip() or line[0].isspace() or line[0] in ")]}#"):
+            continue
+        if current:
+            yield current, (start, number)
+            current, pending = "", number
+        if line is None:
+            pending = number + 1
+        elif line[0] != "@":
+            found = _DEFINITION.match(line)
+            current = _helper_name((found[1] or found[2]) if found else "", names)
+            start, pending = pending, number + 1
+
+
+def _helper_name(name: str, names: frozenset[str]) -> str:
+    """The helper behind a name: itself, or with an ending where the program has one of that name."""
+    if name in names:
+        return name
+    return max((one for one in names if name.startswith(f"{one}_")), key=len, default="")
+
+
+def _helpers(file: _File, fixes: Iterable[Fix]) -> Iterator[HelperView]:
+    for name, (start, end) in file.helpers.items():
+        while start < end and not _new_line(file, start).strip():
+            start += 1
+        while end > start and not _new_line(file, end - 1).strip():
+            end -= 1
+        needing = tuple(fix for fix in fixes if name in {one.name for one in with_needs(fix.helpers)})
+        text = "".join(_new_line(file, number) for number in range(start, end))
+        yield HelperView(name, _docstring(text), _hunk(file, start, end, lambda _: False), needing)
+
+
+def _new_line(file: _File, number: int) -> str:
+    position = file.diff.rows[number].new
+    return file.diff.new[position] if position is not None else ""
+
+
+def _docstring(text: str) -> str:
+    """The first line of a helper's docstring; a constant has none."""
+    node = ast.parse(text).body[0]
+    told = ast.get_docstring(node) if isinstance(node, ast.FunctionDef | ast.ClassDef) else None
+    return (told or "").split("\n")[0]
+
+
+# -------------------------------------------------------------------- markup
+def _hunks(file: _File, wanted: Callable[[int], bool] | None = None, faded: bool = True) -> Iterator[Hunk]:
+    """The hunks with the wanted rows, or with all changed ones; other changed rows in them are faded."""
+    numbers = {id(row): number for number, row in enumerate(file.diff.rows)}
+
+    def is_wanted(row: Row) -> bool:
+        return row.changed and (wanted is None or wanted(numbers[id(row)]))
+
+    for start, end in file.diff.windows(is_wanted):
+        yield _hunk(file, start, end, lambda row: faded and row.changed and not is_wanted(row))
+
+
+def _hunk(file: _File, start: int, end: int, is_faded: Callable[[Row], bool]) -> Hunk:
+    rows = file.diff.rows[start:end]
+    numbers = [row.new for row in rows if row.new is not None] or [row.old for row in rows if row.old is not None]
+    width = max(2, len(str(max(len(file.diff.old), len(file.diff.new)))))
+    runs: list[list[Row]] = []
+    for row in rows:
+        if runs and runs[-1][0].changed == row.changed:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    code = Markup("").join(_run(file, run, width, is_faded) for run in runs)
+    first, last = numbers[0] or 0, numbers[-1] or 0
+    return Hunk(
+        file.diff.path, first + 1, last + 1, Markup('<div class="code w{}">{}</div>').format(min(width, 5), code)
+    )
+
+
+def _run(file: _File, rows: list[Row], width: int, is_faded: Callable[[Row], bool]) -> Markup:
+    """Rows that all changed, or that all stayed: the old side, then the new side, with fillers where a line has no partner."""
+    sides = Markup("").join(_line(file, row, side, width, is_faded(row)) for side in ("old", "new") for row in rows)
+    return Markup('<div class="{}">{}</div>').format("chg" if rows[0].changed else "same", sides)
+
+
+_GAPS = {"old": Markup('<span class="gap o"></span>'), "new": Markup('<span class="gap"></span>')}
+_LINE = Markup('<{0} class="l{1}" data-s="{2}" data-u="{3}">{4}</{0}>')
+_DEEPEST = 40  # deeper indentation is not followed by the lines that a long line is broken into
+
+
+def _line(file: _File, row: Row, side: str, width: int, is_faded: bool) -> Markup:
+    """One line of one side.  `data-s` is its number side by side, `data-u` are its numbers in the unified view."""
+    position = row.old if side == "old" else row.new
+    if position is None:
+        return _GAPS[side]
+    painted, marks = (file.old, file.diff.old_marks) if side == "old" else (file.new, file.diff.new_marks)
+    old = f"{row.old + 1:>{width}}" if row.old is not None and (side == "old" or not row.changed) else " " * width
+    new = f"{row.new + 1:>{width}}" if row.new is not None and (side == "new" or not row.changed) else " " * width
+    tag = "span" if not row.changed else "del" if side == "old" else "ins"
+    extra = (" o" if side == "old" and not row.changed else "") + (" x" if is_faded else "")
+    text = (file.diff.old if side == "old" else file.diff.new)[position]
+    indent = min(len(text) - len(text.lstrip(" ")), _DEEPEST)
+    extra += f" i{indent}" if indent and text.strip() else ""
+    ranges = marks.get(position, ()) if row.changed and row.old is not None and row.new is not None else ()
+    code = line_html(painted[position] if position < len(painted) else (), ranges)
+    return _LINE.format(tag, extra, old if side == "old" else new, f"{old} {new}", code)

@@ -1,0 +1,112 @@
+"""The command `review`: convert, and show what would change on a page in the browser.
+
+Imported with the command line, so nothing here imports more than typer; the work is imported inside the command.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+
+import typer
+
+from migrator.policies import with_policies
+
+if TYPE_CHECKING:
+    from migrator.review.verdict import Verdict
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the tool's own."""
+    app.command()(review)
+
+
+@with_policies
+def review(
+    paths: Annotated[list[Path], typer.Argument(help="Entry files, or a folder.")],
+    policies: dict[str, Any],
+    to: Annotated[
+        Literal["ddp", "accelerate"] | None, typer.Option("--to", help="Form of the converted program (default: ddp).")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Write the page to this file (default: a temporary one).")
+    ] = None,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Only write the page; open no browser.")] = False,
+    verdict: Annotated[
+        Path | None, typer.Option("--verdict", help="Also show what verify --format json has written to this file.")
+    ] = None,
+    select: Annotated[list[str] | None, typer.Option("--select", help="Only these rules (id or prefix).")] = None,
+    ignore: Annotated[list[str] | None, typer.Option("--ignore", help="Not these rules (id or prefix).")] = None,
+    unsafe: Annotated[
+        bool | None, typer.Option("--unsafe", help="Also take fixes that change a hyper-parameter or a metric.")
+    ] = None,
+    sampling: Annotated[
+        Literal["auto", "distributed", "batch", "call"] | None,
+        typer.Option(help="How processes share a batch (default: auto).", show_default=False),
+    ] = None,
+    keep_prefix: Annotated[
+        bool | None,
+        typer.Option("--keep-prefix", help='With --to accelerate: checkpoints keep the "module." in their keys.'),
+    ] = None,
+) -> None:
+    """Show on a page what convert would do and why, to accept or refuse it fix by fix.  Changes no program, runs none."""
+    from migrator import cli
+    from migrator.console import tell
+    from migrator.reports import Report, ReportError, check_report, write_report
+
+    if output is not None and output.suffix.lower() != ".html":
+        _fail(f"{output}: the page is HTML: give a name that ends with .html", 2)
+    try:
+        check_report(output or Path("review.html"))
+    except ReportError as error:
+        _fail(str(error))
+    said = _verdict(verdict)
+    flags = {"target": to, "sampling": sampling, "keep_prefix": keep_prefix, "unsafe": unsafe}
+    options = cli.read_options({**policies, **flags}, select, ignore, paths[0])
+    conversions, errors = cli.convert_paths(paths, options)
+    if said is not None and len(conversions) != 1:
+        _fail(f"--verdict is about one program, and {len(conversions)} were converted", 2)
+    page = output or _temporary_page()
+    try:
+        write_report(page, Report(conversions, errors, options, said))
+    except ReportError as error:
+        _fail(str(error))
+    for problem in errors:
+        tell(f"mgmigrate: {problem}\n")
+    opened = not no_open and _opens(page)
+    tell(f"{'opened' if opened else 'the review is in'} {page}\n")
+    in_tree = any(path.is_dir() for path in paths)
+    codes = [conversion.exit_code for conversion in conversions] + [3 if in_tree else 4 for _ in errors]
+    raise typer.Exit(max(codes, default=0))
+
+
+def _fail(message: str, code: int = 4) -> NoReturn:
+    from migrator.console import tell
+
+    tell(f"mgmigrate: {message}\n")
+    raise typer.Exit(code)
+
+
+def _verdict(path: Path | None) -> Verdict | None:
+    if path is None:
+        return None
+    from migrator.review.verdict import VerdictError, read_verdict
+
+    try:
+        return read_verdict(path)
+    except VerdictError as error:
+        _fail(str(error))
+
+
+def _temporary_page() -> Path:
+    """A file in a folder of its own, which stays: the browser may read it at any time."""
+    import tempfile
+
+    return Path(tempfile.mkdtemp(prefix="mgmigrate-review-")) / "review.html"
+
+
+def _opens(page: Path) -> bool:
+    """Open the page in the user's browser; False where there is none."""
+    import webbrowser
+
+    return webbrowser.open(page.resolve().as_uri())
