@@ -6,7 +6,7 @@ Heavy parts (libcst, the rules, torch) are imported inside the commands, so that
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from codemods.base import Options
     from migrator.convert import Choice, Conversion
     from migrator.source import SourceError
+    from migrator.scan import Tree
 
+    from migrator.tree import Entry
 app = typer.Typer(
     name="mgmigrate",
     help="Move PyTorch training programs off nn.DataParallel, show why, and check that training is unchanged.",
@@ -60,6 +62,42 @@ def _fail(message: str, code: int = 4) -> NoReturn:
 
 
 def _rule_ids(incomplete: str) -> list[tuple[str, str]]:
+def _settle(journals: Iterable[Path]) -> bool:
+    """Finish or undo what an interrupted --write left behind; True when there was something."""
+    from migrator.console import tell
+    from migrator.journal import WriteError, recover
+
+    settled = False
+    for journal in dict.fromkeys(journals):
+        try:
+            told = recover(journal)
+        except WriteError as error:
+            _fail(f"{error}; {error.outcome}")
+        if told is not None:
+            tell(f"mgmigrate: {told}\n")
+            settled = True
+    return settled
+
+
+def _settle_above(*paths: Path) -> None:
+    """The same for the trees that the paths lie in."""
+    from migrator.journal import journals_above
+
+    _settle(journal for path in paths for journal in journals_above(path))
+
+
+def _walk(folder: Path) -> Tree:
+    """The files below a folder, as they are when interrupted writes are settled."""
+    from migrator.scan import walk
+
+    tree = walk(folder)
+    if _settle(tree.journals):
+        tree = walk(folder)
+    if not tree.files and not tree.problems:
+        _fail(f"{folder}: holds no Python files")
+    return tree
+
+
     """Shell completion of rule ids."""
     from codemods import load_rules
 
@@ -67,56 +105,66 @@ def _rule_ids(incomplete: str) -> list[tuple[str, str]]:
 
 
 # -------------------------------------------------------------------- convert
-def _entries(paths: Sequence[Path]) -> list[tuple[Path, Path]]:
-    """Entry files behind the paths that the user gave, each with the folder that it was found in or lies in."""
-    from migrator.scan import find_entries, python_files
+def _entries(paths: Sequence[Path]) -> tuple[list[Entry], list[SourceError]]:
+    """The files to convert, and what could not be read on the way to them."""
+    from migrator.scan import candidates
+    from migrator.tree import Entry
 
-    entries: dict[Path, tuple[Path, Path]] = {}
+    _settle_above(*paths)
+    entries: dict[Path, Entry] = {}
+    problems: list[SourceError] = []
     for path in paths:
         if path.is_dir():
-            found = find_entries(path)
-            if not found and next(python_files(path), None) is None:
-                _fail(f"{path}: holds no Python files")
-            for entry in found:
-                entries.setdefault(entry.resolve(), (entry, path))
+            found, unread = candidates(_walk(path))
+            problems += unread
+            for one in found:
+                entries.setdefault(one.path.resolve(), Entry(one.path, path, one))
         elif path.is_symlink() and not path.exists():
             _fail(f"{path}: is a broken symbolic link")
         elif not path.exists():
             _fail(f"{path}: no such file or folder")
         else:
-            entries.setdefault(path.resolve(), (path, path.parent))
-    return list(entries.values())
+            entries[path.resolve()] = Entry(path, path.parent)
+    return list(entries.values()), problems
 
 
 def _convert_all(
-    entries: Sequence[tuple[Path, Path]], options: Options, dash: bool, choose: Choice | None = None
+    entries: Sequence[Entry], options: Options, choose: Choice | None = None
 ) -> tuple[list[Conversion], list[Path], list[SourceError]]:
     """Convert each program; what cannot be read is an error of its own and stops no other."""
-    from migrator.console import internal_error
-    from migrator.convert import convert_program
     from migrator.selection import SelectionError
-    from migrator.source import SourceError, decode_source
+    from migrator.source import SourceError
+    from migrator.tree import convert_entries
 
     done: list[Conversion] = []
     bases: list[Path] = []
     errors: list[SourceError] = []
-    for entry, base in entries:
-        try:
-            source = decode_source(str(entry), sys.stdin.buffer.read()) if dash else None
-            done.append(convert_program(entry, options, source, choose=choose))
-            bases.append(base)
-        except SourceError as error:
-            errors.append(error)
-        except SelectionError as error:
-            _fail(str(error), 2)
-        except Exception as error:
-            if len(entries) == 1:
-                raise
-            errors.append(SourceError(str(entry), internal_error(error)))
+    try:
+        for entry, result in zip(entries, convert_entries(entries, options, choose), strict=True):
+            if isinstance(result, SourceError):
+                errors.append(result)
+            elif result is not None:
+                done.append(result)
+                bases.append(entry.base)
+    except SelectionError as error:
+        _fail(str(error), 2)
     return done, bases, errors
 
 
 @app.command()
+def _convert_input(options: Options, choose: Choice | None) -> tuple[list[Conversion], list[Path], list[SourceError]]:
+    """Convert what comes on standard input."""
+    from migrator.source import SourceError, decode_source
+    from migrator.tree import convert_source
+
+    name = Path("stdin.py")
+    try:
+        source = decode_source(str(name), sys.stdin.buffer.read())
+        return [convert_source(name, source, options, choose)], [Path()], []
+    except SourceError as error:
+        return [], [], [error]
+
+
 @with_policies
 def convert(
     paths: Annotated[
@@ -183,9 +231,15 @@ def convert(
     options = _options({**policies, **given}, Path() if dash else paths[0])
     if options.target != "accelerate" and (options.keep_prefix or launch_config is not None):
         _fail("--keep-prefix and --launch-config are for --to accelerate", 2)
-    entries = [(Path("stdin.py"), Path())] if dash else _entries(paths)
-    choose = _choice(apply, interactive, save_selection, len(entries), dash)
-    conversions, bases, errors = _convert_all(entries, options, dash, choose)
+    if dash:
+        conversions, bases, errors = _convert_input(
+            options, choose := _choice(apply, interactive, save_selection, 1, dash)
+        )
+    else:
+        entries, problems = _entries(paths)
+        choose = _choice(apply, interactive, save_selection, len(entries))
+        conversions, bases, errors = _convert_all(entries, options, choose)
+        errors += problems
     in_tree = not dash and any(path.is_dir() for path in paths)
     _show(conversions, errors, output_format, in_tree)
     if write or output is not None:
@@ -197,6 +251,7 @@ def convert(
     codes = [c.exit_code for c in conversions] + [3 if in_tree else 4 for _ in errors]
     codes += [1 for c in conversions if check and c.changes]
     raise typer.Exit(max(codes, default=0))
+        _settle_above(*([] if output is None else [output]))
 
 
 def _choice(
@@ -325,7 +380,7 @@ def _write(
                 raise WriteError(f"{what}; commit, so that you can go back, or give --allow-dirty")
         write_files(contents)
     except WriteError as error:
-        _fail(f"{error}; nothing was written")
+        _fail(f"{error}; {error.outcome}")
 
 
 # -------------------------------------------------------------------- scan, rules, explain
@@ -336,13 +391,12 @@ def scan(
 ) -> None:
     """List the DataParallel programs in a tree, their role, and whether they convert cleanly."""
     from migrator.console import put, table
-    from migrator.scan import python_files, scan_tree
+    from migrator.scan import scan_file, scan_tree
 
     if not path.exists():
         _fail(f"{path}: {'is a broken symbolic link' if path.is_symlink() else 'no such file or folder'}")
-    if path.is_dir() and next(python_files(path), None) is None:
-        _fail(f"{path}: holds no Python files")
-    rows = scan_tree(path)
+    _settle_above(path)
+    rows = scan_tree(_walk(path)) if path.is_dir() else [scan_file(path)]
     if output_format == "json":
         import json
 
@@ -473,3 +527,4 @@ def verify(
 
 # -------------------------------------------------------------------- doctor, advise, bench, launch
 register_bench(app, _WithScriptArguments)
+    _settle_above(before)

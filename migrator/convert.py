@@ -98,7 +98,12 @@ def convert_program(
 
     `overlay` holds files, by absolute path, that are to be taken instead of what the disk holds; `choose` may leave fixes out.
     """
-    return convert_project(entry, Program(load_project(entry, source, overlay)), options, choose)
+    return convert_loaded(entry, Program(load_project(entry, source, overlay)), options, choose)
+
+
+def convert_loaded(entry: Path, program: Program, options: Options, choose: Choice | None = None) -> Conversion:
+    """The same for a program that is loaded and linked already."""
+    return convert_project(entry, program, options, choose)
 
 
 def modernise(entry: Path, source: Source | None = None, overlay: Mapping[Path, Source] | None = None) -> Conversion:
@@ -121,7 +126,7 @@ def refused_today(modern: Conversion) -> bool:
 
 
 def convert_project(entry: Path, program: Program, options: Options, choose: Choice | None = None) -> Conversion:
-    """The same for a program that is loaded and linked already."""
+    """The same for a DataParallel program of Python files."""
     project = program.project
     shown = project.entry.path
     if not program.wraps:

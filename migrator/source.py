@@ -21,6 +21,7 @@ _ASYNC_KEYWORD = re.compile(r"(?<=[(,\s])async(?=\s*=(?!=))")
 _ASYNC_SUBSTITUTE = "asinc"
 _MAX_LINES = 100_000
 _MAX_BYTES = 4 << 20
+_MAX_NOTEBOOK = 64 << 20  # pictures are in it
 
 
 class SourceError(Exception):
@@ -29,6 +30,9 @@ class SourceError(Exception):
     def __init__(self, path: str, message: str, line: int = 0, column: int = 0):
         super().__init__(f"{path}:{line}:{column}: {message}" if line else f"{path}: {message}")
         self.path, self.message, self.line, self.column = path, message, line, column
+
+    def __reduce__(self) -> tuple[type[SourceError], tuple[str, str, int, int]]:
+        return SourceError, (self.path, self.message, self.line, self.column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +75,23 @@ def rename_async_keywords(text: str) -> str:
     return "".join(lines)
 
 
+def most_bytes(path: str) -> int:
+    """The size from which on a file is not looked at."""
+    return _MAX_NOTEBOOK if path.endswith(".ipynb") else _MAX_BYTES
+
+
+def too_large(path: str) -> str:
+    return f"is larger than {most_bytes(path) >> 20} MiB; it was not looked at"
+
+
 def decode_source(path: str, data: bytes) -> Source:
     """Decode by byte order mark or coding line (PEP 263); raise `SourceError` for binary or undecodable bytes."""
-    if len(data) > _MAX_BYTES:
-        raise SourceError(path, f"is larger than {_MAX_BYTES >> 20} MiB; it was not looked at")
+    if len(data) > most_bytes(path):
+        raise SourceError(path, too_large(path))
+    if path.endswith(".ipynb"):
+        from migrator.notebook import read_notebook
+
+        return read_notebook(path, data)
     if b"\0" in data:
         raise SourceError(path, "is not a Python source file (it holds null bytes)")
     bom = data.startswith(b"\xef\xbb\xbf")

@@ -1,25 +1,22 @@
 """Put a conversion on disk: all files or none.
 
-In: conversions and where to.  Out: changed files.  Every new content is written beside its target and flushed first; only
-when all are there are they moved into place.  Raises `WriteError` with one clear line, and leaves nothing behind.
+In: conversions and where to.  Out: changed files (see migrator.journal for how they become all or none).  Raises `WriteError`
+with one clear line, and leaves nothing behind.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from codemods.base import Options
 from migrator.convert import Conversion, FileChange, convert_program
+from migrator.journal import WriteError as WriteError
+from migrator.journal import write_all
+from migrator.project import project_root
 from migrator.source import Source, SourceError, parse_tree
-
-
-class WriteError(Exception):
-    """Nothing was written; the message says why."""
 
 
 def encoded(change: FileChange) -> bytes:
@@ -106,82 +103,15 @@ def _git(folder: Path, *words: str) -> str | None:
 
 
 def write_files(contents: Mapping[Path, bytes]) -> None:
-    """Write all files or none: each is replaced in one step, and what was replaced comes back when a later one fails."""
-    staged: list[tuple[str, Path]] = []
-    folders: list[Path] = []
-    done: list[tuple[Path, bytes | None]] = []
-    try:
-        for name, data in contents.items():
-            target = Path(os.path.realpath(name))  # a link stays a link
-            folders += _make_folders(target.parent)
-            staged.append((_stage(target, data, name), target))
-        for temporary, target in staged:
-            before = target.read_bytes() if target.exists() else None
-            os.replace(temporary, target)
-            done.append((target, before))
-    except BaseException as error:
-        _undo(staged, done, folders)
-        if isinstance(error, OSError):
-            place = error.filename if error.filename is not None else staged[-1][1] if staged else next(iter(contents))
-            raise WriteError(f"{_named(place, contents)}: {error.strerror or error}") from error
-        raise
+    """Write all files or none; raises `WriteError`."""
+    if contents:
+        write_all(contents, _home(contents))
 
 
-def _stage(target: Path, data: bytes, shown: Path) -> str:
-    """Write the new content beside the target, with the target's mode; returns the temporary file."""
-    if target.is_dir():
-        raise WriteError(f"{shown}: is a folder")
-    if target.exists() and not target.stat().st_mode & 0o222:  # also for root, who could write
-        raise WriteError(f"{shown}: is read-only")
-    handle, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        mode = target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask()
-        os.chmod(name, mode)
-        if target.exists() and os.geteuid() == 0:
-            os.chown(name, target.stat().st_uid, target.stat().st_gid)
-    except BaseException as error:
-        Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise OSError(error.errno, error.strerror, str(target)) from error
-        raise
-    return name
-
-
-def _make_folders(folder: Path) -> list[Path]:
-    """Make a folder and what is missing above it; returns what was made, outermost first."""
-    missing = [p for p in (folder, *folder.parents) if not p.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    return missing[::-1]
-
-
-def _undo(staged: list[tuple[str, Path]], done: list[tuple[Path, bytes | None]], folders: list[Path]) -> None:
-    for temporary, _ in staged:
-        Path(temporary).unlink(missing_ok=True)
-    for target, before in done:
-        if before is None:
-            target.unlink(missing_ok=True)
-        else:
-            target.write_bytes(before)
-    for folder in reversed(folders):
-        with contextlib.suppress(OSError):
-            folder.rmdir()
-
-
-def _named(place: object, contents: Mapping[Path, bytes]) -> str:
-    """The user's name of a target, when the place is one or lies beside one."""
-    path = Path(str(place))
-    for name in contents:
-        real = os.path.realpath(name)
-        if str(path) == real or path.name.startswith(f".{os.path.basename(real)[:100]}."):
-            return str(name)
-    return str(place)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _home(contents: Iterable[Path]) -> Path:
+    """The folder of the journal: the project's, where the next run looks, or the nearest one above all files."""
+    targets = [Path(os.path.realpath(name)) for name in contents]
+    above = [next(p for p in target.parents if p.is_dir()) for target in targets]
+    common = Path(os.path.commonpath(above))
+    root = project_root(targets[0])
+    return root if common.is_relative_to(root) and os.access(root, os.W_OK) else common
