@@ -34,6 +34,9 @@ def check(context: Context) -> Iterator[Diagnostic]:
     if context.sharing.way == "call" or not context.program.seeds_itself:
         start += "share_random_numbers()\n"
         helpers.append(context.helper(entry.first, "share_random_numbers"))
+    above = context.program.module_at(entry.first).line_text(max(entry.first.line - 1, 1)).lstrip()
+    if entry.kind != "early" and above.startswith("#"):
+        start += "\n"  # the comment is about what follows
     if entry.kind == "early":
         start = f'\nif __name__ == "__main__":\n{indent(start, "    ")}\n'
     yield RULE.converted(

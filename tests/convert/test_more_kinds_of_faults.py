@@ -356,6 +356,16 @@ def test_what_an_early_start_needs_is_one_block_with_room_around_it(project):
     assert f"SEED = 1\n\n{block}\ntorch.manual_seed(SEED)\n" in text
 
 
+def test_a_comment_on_the_first_statement_stays_beside_it(project):
+    (project.folder / "train.py").write_text(
+        "import torch\nfrom torch import nn\n\n\ndef main():\n    model = nn.DataParallel(nn.Linear(2, 2))\n"
+        "    model(torch.randn(4, 2)).sum().backward()\n\n\n"
+        'if __name__ == "__main__":\n    # Train\n    main()\n'
+    )
+    project.convert()
+    assert "    share_random_numbers()\n\n    # Train\n    main()\n" in Path("train.py").read_text()
+
+
 def test_torch_is_not_imported_below_the_project_s_own_modules(project):
     project.write("other.py", "")
     project.write("notes.py", "import os\n\nimport other\n\n\ndef keep(x):\n    open('notes', 'w').write(x)\n")
