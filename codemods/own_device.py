@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import DropArgument, Remove, Replace
+from migrator.facts.gpu_numbers import gpu_numbers
 
 _TENSORS = re.compile(r"\.device\s*\)$")  # where a tensor is, is this process's own GPU
 _OTHER = re.compile(r"\.cuda\(\s*(device\s*=\s*)?[1-9]\d*\s*[,)]")  # a GPU that is not the first
@@ -42,6 +43,25 @@ def check(context: Context) -> Iterator[Diagnostic]:
             yield RULE.converted(
                 literal.statement, "the process's GPU is set once, when it joins the group", Remove(whole)
             )
+    yield from _numbers(context)
+
+
+def _numbers(context: Context) -> Iterator[Diagnostic]:
+    """Names that are put together, and numbers where a device stands."""
+    program = context.program
+    done = [literal.at for literal in program.device_literals if literal.kind in ("cuda_call", "set_device")]
+    done += [literal.at for literal in program.device_literals if literal.kind == "device_call"]
+    done += [wrap.at for wrap in program.wraps]
+    for number in gpu_numbers(program):
+        if any(place.contains(number.at) for place in done):
+            continue
+        if number.text.isdigit() and number.text != "0":
+            yield RULE.question(
+                number.at, f"{number.text} names one GPU for all processes: is a part of the model meant to live there?"
+            )
+            continue
+        own = "None" if number.kind == "context" else '"cuda"'
+        yield RULE.converted(number.at, _REASON, Replace(number.at, own))
 
 
 RULE = Rule("MG311", "own-device", check, __doc__ or "", hazards=("H72",), keeps=("memory",))

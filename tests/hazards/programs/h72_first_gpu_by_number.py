@@ -5,6 +5,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 
+GPU = 0
+
+
 def main():
     torch.manual_seed(0)
     device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
@@ -14,7 +17,7 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for epoch in range(2):
         for x, y in loader:
-            loss = nn.functional.cross_entropy(model(x.to(device)), y.cuda(0), weight)
+            loss = nn.functional.cross_entropy(model(x.to(device)), y.to(f"cuda:{GPU}"), weight)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
