@@ -17,6 +17,10 @@ from .records import Record
 from .shown import compare_files, compare_shown
 from .verdict import Status, Verdict
 
+PERMUTED = (
+    "a permutation is drawn inside each rank's share of the batch (mixup, CutMix), where the original permutes the whole"
+    " batch: an inherent difference of loading shares (--sampling call has none)"
+)
 CONNECTION = ("connection closed", "connection reset", "broken pipe", "timed out waiting", "connectionreset", "gloo")
 
 
@@ -109,6 +113,8 @@ def judge(
         if not any(f.kind in ("error", "hang", "steps") for f in result.findings):
             compare_files(result, before, ranks, written)
     findings = tuple(replace(f, place=places.get(f.kind, "")) for f in ordered(result.findings))
+    if findings and findings[0].kind in ("data", "loss", "gradient") and _permuted(ranks):
+        findings = (replace(findings[0], hint=PERMUTED), *findings[1:])
     shared = Verdict(
         Status.DIFFERENT,
         findings=findings,
@@ -245,7 +251,7 @@ def _judge_randomness(result: Comparison, ranks: Sequence[Record], sampled: froz
         )
     if any(e.get("splitting") for e in ends):
         return
-    drawn = {g for e in ends for g in e.get("drawn", {})}
+    drawn = _drawn(ranks)
     for generator, what in (("torch", "noise"), ("numpy", "noise")):
         alike = _alike(ranks, generator)
         if generator in drawn and alike:
@@ -270,11 +276,17 @@ def _judge_randomness(result: Comparison, ranks: Sequence[Record], sampled: froz
             f"random numbers inside the model (dropout) are those of rank 0 on rank {_list(alike)} too; DataParallel's"
             " devices, which share one seed, draw alike as well"
         )
-    if "permutation" in drawn:
-        result.note(
-            "a permutation is drawn inside each rank's share of the batch (mixup, CutMix): the original permutes the"
-            " whole batch; an inherent difference"
-        )
+    if _permuted(ranks):
+        result.note(PERMUTED)
+
+
+def _drawn(ranks: Sequence[Record]) -> set[str]:
+    """What was drawn with as many rows as the rank's batch, outside the model."""
+    return {what for rank in ranks for what in (rank.end or {}).get("drawn", {})}
+
+
+def _permuted(ranks: Sequence[Record]) -> bool:
+    return "permutation" in _drawn(ranks) and not any((r.end or {}).get("splitting") for r in ranks)
 
 
 def _alike(ranks: Sequence[Record], generator: str) -> list[int]:

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 Changes = tuple[tuple[str, str], ...]
 SEED = "torch.manual_seed(0)\n"
 NET = "loss = nn.functional.cross_entropy(net(x.cuda()), y.cuda())"
+MIXUP = """x, y, share = x.cuda(), y.cuda(), np.random.beta(1.0, 1.0)
+        order = torch.randperm(len(x))
+        output, cross_entropy = net(share * x + (1 - share) * x[order]), nn.functional.cross_entropy
+        loss = share * cross_entropy(output, y) + (1 - share) * cross_entropy(output, y[order])"""
 MODEL = "nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 3)).cuda()"
 STEP = "        optimizer.zero_grad()\n        loss.backward()\n        optimizer.step()\n"
 
@@ -302,6 +306,14 @@ FAULTS = (
         "mlp",
         ((NET, f"{NET}\n        if rank == 1 and epoch == 1:\n            continue"),),
         ("data", "hang", "error", "wrap"),
+    ),
+    Fault(
+        "mixup permutes inside each rank's share",
+        "mlp",
+        ((NET, MIXUP), ("import torch\n", "import numpy as np\nimport torch\n")),
+        ("data", "loss"),
+        "inside each rank's share",
+        before=((NET, MIXUP), ("import torch\n", "import numpy as np\nimport torch\n")),
     ),
     Fault("the accumulation's divisor is lost", "accumulation", ((" / 2\n", "\n"),), "loss", "division by 2"),
     Fault("the clipping threshold hides a factor", "bert", (("loss.backward()", "(3 * loss).backward()"),), "loss"),

@@ -10,7 +10,28 @@ from migrator.verify import Status, Verdict, to_text
 
 from .programs import SPLIT_TEMPLATE, edited, pair
 
-KINDS = ("mlp", "resnet", "bert", "accumulation", "gan", "trainer", "split")
+KINDS = ("mlp", "scaler", "resnet", "bert", "accumulation", "gan", "trainer", "split")
+UPDATE = "        optimizer.zero_grad()\n        loss.backward()\n        optimizer.step()\n"
+SCALED = """
+        optimizer.zero_grad()
+        if scaler.get_scale() == 65536.0:
+            loss.register_hook(lambda gradient: gradient * float("inf"))
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+"""
+
+
+def kind(name: str) -> tuple[str, str]:
+    """Both programs of a kind; "scaler" is the MLP with a loss scale, clipping and a first step that overflows."""
+    if name != "scaler":
+        return pair(name)
+    before, after = pair("mlp")
+    made = ("0.1, momentum=0.9)\n", '0.1, momentum=0.9)\nscaler = torch.amp.GradScaler("cuda")\n')
+    changes = ((UPDATE, SCALED.lstrip("\n")), made)
+    return edited(before, *changes), edited(after, *changes)
 
 
 def files(name: str) -> dict[str, str]:
@@ -20,7 +41,7 @@ def files(name: str) -> dict[str, str]:
 @pytest.mark.parametrize("float64", [False, True], ids=["float32", "float64"])
 @pytest.mark.parametrize("name", KINDS)
 def test_a_right_conversion_is_equal(check: Callable[..., Verdict], name: str, float64: bool) -> None:
-    verdict = check(*pair(name), files(name), float64=float64)
+    verdict = check(*kind(name), files(name), float64=float64)
     assert verdict.status is Status.EQUAL, to_text(verdict)
     limit = 1e-9 if float64 else 1e-5
     assert verdict.steps >= 4

@@ -35,3 +35,8 @@ def test_no_false_alarm(check: Callable[..., Verdict], control: Control) -> None
     text = to_text(verdict)
     assert verdict.status is Status.EQUAL, text
     assert control.notes in " ".join(verdict.notes), text
+
+
+def test_there_are_enough_of_both() -> None:
+    assert len(FAULTS) >= 25 and len(CONTROLS) >= 8
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
