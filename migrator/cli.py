@@ -6,6 +6,7 @@ Heavy parts (libcst, the rules, torch) are imported inside the commands, so that
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -15,14 +16,15 @@ from typer.core import TyperCommand
 
 from migrator.bench_cli import register as register_bench
 from migrator.policies import with_policies
+from migrator.review_cli import register as register_review
 
 if TYPE_CHECKING:
     from codemods.base import Options
     from migrator.convert import Choice, Conversion
-    from migrator.source import SourceError
     from migrator.scan import Tree
-
+    from migrator.source import SourceError
     from migrator.tree import Entry
+
 app = typer.Typer(
     name="mgmigrate",
     help="Move PyTorch training programs off nn.DataParallel, show why, and check that training is unchanged.",
@@ -31,6 +33,7 @@ app = typer.Typer(
 )
 Target = Literal["ddp", "accelerate"]
 Format = Literal["text", "json"]
+ConvertFormat = Literal["text", "json", "sarif", "github", "markdown", "patch"]
 
 
 def _version(value: bool) -> None:
@@ -61,7 +64,6 @@ def _fail(message: str, code: int = 4) -> NoReturn:
     raise typer.Exit(code)
 
 
-def _rule_ids(incomplete: str) -> list[tuple[str, str]]:
 def _settle(journals: Iterable[Path]) -> bool:
     """Finish or undo what an interrupted --write left behind; True when there was something."""
     from migrator.console import tell
@@ -98,6 +100,7 @@ def _walk(folder: Path) -> Tree:
     return tree
 
 
+def _rule_ids(incomplete: str) -> list[tuple[str, str]]:
     """Shell completion of rule ids."""
     from codemods import load_rules
 
@@ -151,7 +154,6 @@ def _convert_all(
     return done, bases, errors
 
 
-@app.command()
 def _convert_input(options: Options, choose: Choice | None) -> tuple[list[Conversion], list[Path], list[SourceError]]:
     """Convert what comes on standard input."""
     from migrator.source import SourceError, decode_source
@@ -165,6 +167,7 @@ def _convert_input(options: Options, choose: Choice | None) -> tuple[list[Conver
         return [], [], [error]
 
 
+@app.command()
 @with_policies
 def convert(
     paths: Annotated[
@@ -179,7 +182,7 @@ def convert(
     check: Annotated[
         bool, typer.Option("--check", help="Only say whether something would change (exit code 1).")
     ] = False,
-    output_format: Annotated[Format, typer.Option("--format", help="Form of the report.")] = "text",
+    output_format: Annotated[ConvertFormat, typer.Option("--format", help="Form of the report.")] = "text",
     select: Annotated[
         list[str] | None,
         typer.Option("--select", help="Only these rules (id or prefix).", autocompletion=_rule_ids),
@@ -214,11 +217,40 @@ def convert(
         Path | None,
         typer.Option("--save-selection", help="Write the answers of --interactive to this file, for --apply."),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            help="Also write a report to this file, in the form of its suffix: .html (a page), .json, .sarif, .md or .patch.",
+        ),
+    ] = None,
+    diff_context: Annotated[
+        int, typer.Option("--diff-context", min=0, metavar="N", help="Unchanged lines around each change.")
+    ] = 3,
+    color: Annotated[
+        Literal["auto", "always", "never"],
+        typer.Option(
+            "--color", help="Colours: on a terminal (auto; NO_COLOR and FORCE_COLOR count), always, or never."
+        ),
+    ] = "auto",
+    no_pager: Annotated[
+        bool, typer.Option("--no-pager", help="Show the diff without $PAGER, which is for terminals only.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show only errors and what a person must decide.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also say how long each stage took.")] = False,
+    stats: Annotated[bool, typer.Option("--stats", help="Also print one line with the figures of the run.")] = False,
 ) -> None:
     """Convert programs, show the diff on stdout and what a person must know on stderr.  Runs none of the user's code.
 
     Settings stand in the table tool.mgmigrate of the nearest pyproject.toml, by the names of the flags; flags win.
     """
+    from migrator import timing
+
+    begin = time.perf_counter()
+    if verbose:
+        timing.start()
     dash = "-" in map(str, paths)
     if dash and (len(paths) > 1 or write or output is not None):
         _fail("- (standard input) stands alone, and is only shown: give a file for --write and --output", 2)
@@ -229,6 +261,7 @@ def convert(
     given: dict[str, Any] = {"target": to, "sampling": sampling, "keep_prefix": keep_prefix, "unsafe": unsafe}
     given |= {"select": _known_rules(select), "ignore": _known_rules(ignore)}
     options = _options({**policies, **given}, Path() if dash else paths[0])
+    _check_report(report, dash)
     if options.target != "accelerate" and (options.keep_prefix or launch_config is not None):
         _fail("--keep-prefix and --launch-config are for --to accelerate", 2)
     if dash:
@@ -239,19 +272,85 @@ def convert(
         entries, problems = _entries(paths)
         choose = _choice(apply, interactive, save_selection, len(entries))
         conversions, bases, errors = _convert_all(entries, options, choose)
+        if choose is None and len(conversions) > 1:
+            from migrator.together import convert_together
+
+            conversions, bases = convert_together(conversions, bases, options)
         errors += problems
     in_tree = not dash and any(path.is_dir() for path in paths)
-    _show(conversions, errors, output_format, in_tree)
+    with timing.stage("showing"):
+        from migrator.display import View, show
+
+        view = View(output_format, diff_context, color, not no_pager, quiet)
+        show(conversions, errors, view, in_tree)
+    if report is not None:
+        _write_report(report, conversions, errors, options)
     if write or output is not None:
+        _settle_above(*([] if output is None else [output]))
         if errors and not in_tree:
             _fail("nothing was written")
         _write(conversions, bases, options, output, allow_dirty, choose is not None)
     if launch_config is not None:
         _write_launch_config(launch_config, options)
+    _tell_figures(conversions, errors, verbose, stats, begin)
     codes = [c.exit_code for c in conversions] + [3 if in_tree else 4 for _ in errors]
     codes += [1 for c in conversions if check and c.changes]
     raise typer.Exit(max(codes, default=0))
-        _settle_above(*([] if output is None else [output]))
+
+
+def _tell_figures(
+    conversions: Sequence[Conversion], errors: Sequence[SourceError], verbose: bool, stats: bool, begin: float
+) -> None:
+    from migrator import timing
+    from migrator.console import tell
+
+    seconds = time.perf_counter() - begin
+    if verbose:
+        taken = timing.taken()
+        rows = [*taken.items(), ("the rest", max(0.0, seconds - sum(taken.values()))), ("all", seconds)]
+        tell("time:\n" + "".join(f"  {name:<16} {part:.3f} s\n" for name, part in rows))
+    if stats:
+        from migrator.display import stats_line
+
+        tell(stats_line(conversions, errors, seconds))
+
+
+def _check_report(path: Path | None, dash: bool) -> None:
+    """A report that cannot be made is refused before the work is done."""
+    if path is None:
+        return
+    from migrator.reports import ReportError, check_report
+
+    try:
+        check_report(path, dash)
+    except ReportError as error:
+        _fail(str(error), 2)
+
+
+def _write_report(
+    path: Path, conversions: Sequence[Conversion], errors: Sequence[SourceError], options: Options
+) -> None:
+    from migrator.reports import Report, ReportError, write_report
+
+    try:
+        write_report(path, Report(conversions, errors, options))
+    except ReportError as error:
+        _fail(str(error))
+
+
+def convert_paths(paths: Sequence[Path], options: Options) -> tuple[list[Conversion], list[SourceError]]:
+    """Convert the programs behind the paths that a command was given."""
+    entries, problems = _entries(paths)
+    conversions, _, errors = _convert_all(entries, options)
+    return conversions, errors + problems
+
+
+def read_options(flags: dict[str, Any], select: list[str] | None, ignore: list[str] | None, near: Path) -> Options:
+    """The options that the flags of a command and the nearest pyproject.toml give."""
+    options = _options({**flags, "select": _known_rules(select), "ignore": _known_rules(ignore)}, near)
+    if options.target != "accelerate" and options.keep_prefix:
+        _fail("--keep-prefix is for --to accelerate", 2)
+    return options
 
 
 def _choice(
@@ -327,31 +426,6 @@ def _known_rules(values: list[str] | None) -> tuple[str, ...]:
     return tuple(wanted)
 
 
-def _show(
-    conversions: Sequence[Conversion], errors: Sequence[SourceError], output_format: Format, in_tree: bool
-) -> None:
-    from migrator.console import has_colours, put, tell
-    from migrator.report import diff_bytes, diff_coloured, headline, summary, to_json
-
-    if output_format == "json":
-        put(to_json(conversions, errors))
-        return
-    for error in errors:
-        tell(f"mgmigrate: {error}\n")
-    several = len(conversions) + len(errors) > 1
-    if several:
-        tell(headline(conversions, len(errors)))
-    elif in_tree and not conversions and not errors:
-        tell("nothing to do: no program here uses DataParallel\n")
-    shown: set[tuple[str, str]] = set()
-    for conversion in conversions:
-        for change in conversion.changes:
-            if (change.path, change.after) not in shown:  # two programs may share a module
-                shown.add((change.path, change.after))
-                put(diff_coloured(change) if has_colours(sys.stdout) else diff_bytes(change))
-        tell(summary(conversion, several))
-
-
 def _write(
     conversions: list[Conversion],
     bases: list[Path],
@@ -365,7 +439,7 @@ def _write(
 
     try:
         for conversion in conversions:
-            check_result(conversion, options, partial)
+            check_result(conversion, options, partial, conversions)
         contents = target_contents(conversions, output, bases)
         for target, data in contents.items():
             if output is not None and is_helper_module(target.stem) and target.exists() and target.read_bytes() != data:
@@ -496,6 +570,11 @@ def verify(
             _fail(f"{path}: no such file or folder")
     if before.is_dir() and module is None:
         _fail(f"{before}: is a folder; give the program's file, or --module", 2)
+    if before.suffix == ".ipynb":
+        _fail(
+            f"{before}: is a notebook, which only its own kernel runs: convert it, and compare two runs of its cells", 3
+        )
+    _settle_above(before)
     options = _options({**policies, "target": to}, before)
     wanted = Wanted(
         before=before,
@@ -527,4 +606,4 @@ def verify(
 
 # -------------------------------------------------------------------- doctor, advise, bench, launch
 register_bench(app, _WithScriptArguments)
-    _settle_above(before)
+register_review(app)

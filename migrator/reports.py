@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.base import Options
+from migrator import formats
 from migrator.convert import Conversion
 from migrator.source import SourceError
 
 if TYPE_CHECKING:
     from migrator.review.verdict import Verdict
 
-SUFFIXES = (".html",)
+SUFFIXES = (".html", *formats.SUFFIXES)
 
 
 class ReportError(Exception):
@@ -58,6 +59,8 @@ def write_report(path: Path, report: Report) -> None:
 
 def report_bytes(suffix: str, report: Report) -> bytes:
     """A report in the form that a suffix names."""
+    if suffix in formats.SUFFIXES:
+        return formats.render(formats.SUFFIXES[suffix], report.conversions, report.errors)
     from migrator.review.page import page_bytes, render_page
 
     return page_bytes(render_page(report))
