@@ -103,6 +103,10 @@ def convert_program(
 
 def convert_loaded(entry: Path, program: Program, options: Options, choose: Choice | None = None) -> Conversion:
     """The same for a program that is loaded and linked already."""
+    if entry.suffix == ".ipynb":
+        from migrator.notebook_launch import convert_notebook
+
+        return convert_notebook(entry, program, options, choose)
     return convert_project(entry, program, options, choose)
 
 
@@ -379,7 +383,7 @@ def _place_helpers(
     label = wanted[0]
     only_entry = all(one.edit.at.path == entry.path for one in wanted)
     if only_entry and (inline or fits_inline(helpers)) and program.entry.first is not None:
-        place = _definition_place(entry)
+        place = program.region.last if program.region is not None else _definition_place(entry)
         edits = [
             Labelled(InsertBefore(place, _spaced(_respell(helper_text(helpers), respelled))), label.rule, label.reason)
         ]

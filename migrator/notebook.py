@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from json.decoder import scanstring
 
 from migrator.source import Source, SourceError, parse_tree
 
@@ -29,7 +28,9 @@ _MAGIC = re.compile(
 )
 _ESCAPE = re.compile(r"[ \t]*(?:%%?[A-Za-z_(]|!|\?|[\w.*]+\?{1,2}[ \t]*$)")
 _ASSIGNED = re.compile(r"(?P<target>[ \t]*[^=!<>%#'\"(]+?=[ \t]*)(?P<magic>[%!][^=].*)", re.DOTALL)
-_FRONT = re.compile(r"(?P<indent>[ \t]*)%(?P<name>[A-Za-z_]+)(?P<rest>(?:[ \t]+-\w+)*[ \t]+)(?P<code>[^\s-].*)", re.DOTALL)
+_FRONT = re.compile(
+    r"(?P<indent>[ \t]*)%(?P<name>[A-Za-z_]+)(?P<rest>(?:[ \t]+-\w+)*[ \t]+)(?P<code>[^\s-].*)", re.DOTALL
+)
 _LEXEME = re.compile(r"\"\"\"|'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*|[()\[\]{}]|\\\n", re.DOTALL)
 
 
@@ -120,7 +121,11 @@ def read_notebook(path: str, data: bytes) -> Notebook:
         raise SourceError(path, f"is not a notebook: {error}") from error
     if not isinstance(document, dict) or not isinstance(document.get("cells"), list):
         old = isinstance(document, dict) and "worksheets" in document
-        told = "is a notebook of an old format; open it in Jupyter and save it" if old else "is not a notebook: it has no cells"
+        told = (
+            "is a notebook of an old format; open it in Jupyter and save it"
+            if old
+            else "is not a notebook: it has no cells"
+        )
         raise SourceError(path, told)
     language = _language(document)
     if language != "python":
@@ -193,7 +198,7 @@ def _members(text: str, at: int) -> Iterator[tuple[str, int, int]]:
         raise ValueError("an object is expected")
     at = _skip(text, at + 1)
     while text[at] != "}":
-        name, at = scanstring(text, at + 1)
+        name, at = json.JSONDecoder().raw_decode(text, at)
         start = _skip(text, _skip(text, at) + 1)
         at = json.JSONDecoder().raw_decode(text, start)[1]
         yield name, start, at

@@ -20,6 +20,7 @@ from typing import Any
 
 from codemods import load_rules
 from codemods.base import Diagnostic
+from migrator.cells import by_cell
 from migrator.convert import Conversion, FileChange
 from migrator.selection import fix_ids
 from migrator.source import SourceError
@@ -99,9 +100,16 @@ def _lines(text: str) -> tuple[list[str], list[int]]:
 
 def diff_parts(change: FileChange, context: int = 3) -> Iterator[tuple[str, str]]:
     """The diff of a file, line by line, with what each line is: file, hunk, +, - or a space."""
+    for part in by_cell(change):
+        yield from _part_of_diff(part, context, part is change)
+
+
+def _part_of_diff(change: FileChange, context: int, whole: bool) -> Iterator[tuple[str, str]]:
+    """The diff of a file, or of a cell, which `git apply` is not to take for a file."""
     path = _diff_path(change.path)
     old, new = _quoted(f"a/{path}"), _quoted(f"b/{path}")
-    yield "file", f"diff --git {old} {new}\n"
+    if whole:
+        yield "file", f"diff --git {old} {new}\n"
     if change.before is None:
         yield "file", "new file mode 100644\n"
     yield "file", f"--- {_ended(old) if change.before is not None else '/dev/null'}\n"
@@ -267,6 +275,7 @@ def _program(conversion: Conversion) -> dict[str, Any]:
                     for h in hunks(change)
                 ],
             }
-            for change in conversion.changes
+            for whole in conversion.changes
+            for change in by_cell(whole)
         ],
     }

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from migrator.facts import effects as effects_of
 from migrator.facts.model import Clock, DeviceLiteral, Effect, Entry, GuardFact, LookAlike, Place, Wrap
@@ -18,6 +19,9 @@ from migrator.facts.reach import is_main_guard, other_programs
 from migrator.facts.resolve import Resolver, Value
 from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, dotted, names_in
 from migrator.project import Project
+
+if TYPE_CHECKING:
+    from migrator.facts.region import Region
 
 DATA_PARALLEL = frozenset(
     {
@@ -59,6 +63,7 @@ class Program:
         self.modules = [m for m in project.modules.values() if m is project.entry or not _is_ours(m)]
         self.entry_module = project.entry
         self.resolver = Resolver(project.modules)
+        self.region: Region | None = None  # of a notebook: what every process runs
         self._acting: dict[ast.AST, bool] = {}
         self._by_path = {module.path: module for module in self.modules}
 
