@@ -19,6 +19,7 @@ from migrator.facts.uniform import waits_for_all
 _ASKS = frozenset(["os.path.exists", "os.path.isdir", "os.path.isfile", "os.path.lexists"])
 _METHODS = frozenset(["exists", "is_dir", "is_file"])
 _MAKES = ("folder", "path_mkdir", "write", "open", "download")
+_DRAWS = ("torch.rand", "torch.utils.data.random_split", "torch.normal", "numpy.random.", "random.")
 _ENDS = ("sys.exit", "exit", "quit", "os._exit", "input")
 
 
@@ -37,7 +38,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 if asked is None:
                     continue
                 cache = is_cache(program, module, node, asked)
-                if not cache and not (_divides(node) and _is_made(module, node, asked, made)):
+                if not cache and not (_divides(program, module, node) and _is_made(module, node, asked, made)):
                     continue
                 if not cache and _is_made_before(program, module, node, asked):
                     continue
@@ -90,14 +91,16 @@ def _is_made_before(program: Program, module: Module, node: ast.If, asked: str) 
     return bool(makers) and all(e.kind == "folder" and e.scope == scope and e.at.end <= start for e in makers)
 
 
-def _divides(node: ast.If) -> bool:
-    """True when a branch leaves, or asks the user: what all processes must do, or none."""
+def _divides(program: Program, module: Module, node: ast.If) -> bool:
+    """True when a branch leaves, asks the user or draws random numbers: what all processes must do, or none."""
     for part in (*node.body, *node.orelse):
         for inner in ast.walk(part):
             if isinstance(inner, ast.Return | ast.Raise | ast.Break | ast.Continue):
                 return True
-            if isinstance(inner, ast.Call) and (dotted(inner.func) or "") in _ENDS:
-                return True
+            if isinstance(inner, ast.Call):
+                name = program.external(module, inner)
+                if (dotted(inner.func) or "") in _ENDS or name.startswith(_DRAWS):
+                    return True
     return False
 
 

@@ -143,3 +143,23 @@ def test_a_method_of_the_same_name_is_not_taken_for_a_picture():
         "def main():", "class Trainer:\n    def save(self, name):\n        self.name = name\n\n\ndef main():"
     )
     check_noop(text, "MG501")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "torch.save(torch.randperm(9), 'order.pt')",
+        "order = torch.randperm(9)\n    with open('order.pt', 'w') as file:\n        file.write(str(order))",
+        "np.save('order.pt', np.random.permutation(9))",
+    ],
+)
+def test_random_numbers_that_a_missing_file_asks_for_are_drawn_by_all_processes_or_none(lines):
+    text = in_main(f"if not os.path.exists('order.pt'):\n    {lines}").replace(
+        "import os\n", "import os\nimport numpy as np\n"
+    )
+    check_rewrite(text, "if not from_rank_zero(os.path.exists('order.pt')):", "MG511")
+
+
+def test_a_file_that_is_made_without_random_numbers_is_one_processs_work():
+    text = in_main("if not os.path.exists('notes'):\n    with open('notes', 'w') as file:\n        file.write('a')")
+    check_noop(text, "MG511")
