@@ -34,6 +34,7 @@ from migrator.imports import import_edits
 from migrator.launch import accelerate_line
 from migrator.project import Project, load_project
 from migrator.source import Source, SourceError
+from migrator.timing import stage
 
 if TYPE_CHECKING:
     from migrator.rewrite import Rewritten
@@ -165,6 +166,7 @@ def _conversion(
     )
 
 
+@stage("facts and rules")
 def diagnose(program: Program, options: Options) -> tuple[Sharing, list[Diagnostic]]:
     """How the program would share its batches, and what the rules say; nothing is rewritten, and libcst not imported."""
     problems = [_problem(error) for error in program.project.problems]
@@ -299,7 +301,8 @@ def _without_suppressed(program: Program, diagnostics: list[Diagnostic]) -> list
 
 
 # -------------------------------------------------------------------- plan and rewrite
-def _apply(
+@stage("rewriting")
+def apply_fixes(
     project: Project, program: Program, diagnostics: list[Diagnostic], options: Options
 ) -> tuple[list[Diagnostic], list[FileChange]]:
     """Rewrite all files; a fix that collides with an earlier one becomes a question, whole."""

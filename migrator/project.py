@@ -14,6 +14,7 @@ from pathlib import Path
 
 from migrator.facts.syntax import Module
 from migrator.source import Source, SourceError, read_source
+from migrator.timing import stage
 
 _ROOT_MARKS = (".git", "setup.py", "pyproject.toml", "setup.cfg")
 _MAX_MODULES = 600
@@ -60,6 +61,7 @@ def project_root(entry: Path) -> Path:
     return here if folder.is_relative_to(here) else folder
 
 
+@stage("reading")
 def load_project(entry: Path, source: Source | None = None, overlay: Mapping[Path, Source] | None = None) -> Project:
     """Parse the entry and all first-party modules that it reaches; raise `SourceError` when the entry itself fails.
 
