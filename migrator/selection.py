@@ -103,8 +103,11 @@ def refusals(fixes: Mapping[str, Diagnostic], refused: Iterable[str]) -> dict[st
 def _fallen(fixes: Mapping[str, Diagnostic], out: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
     """What is left out, and all that falls with it, each with its cause."""
     fallen = dict(out)
+    wraps = [name for name, diagnostic in fixes.items() if diagnostic.rule in WRAPS]
+    whole = any(diagnostic.rule == WHOLE for diagnostic in fixes.values())
     while True:
-        more = {name: tie for name in fixes if name not in fallen and (tie := _tie(name, fixes, fallen))}
+        lost = {name: fixes[name] for name in fixes if name in fallen}
+        more = {name: tie for name in fixes if name not in fallen and (tie := _tie(fixes[name], lost, wraps, whole))}
         if not more:
             return fallen
         fallen |= more
@@ -115,12 +118,10 @@ def _rules() -> dict[str, Rule]:
     return {rule.id: rule for rule in load_rules()}
 
 
-def _tie(name: str, fixes: Mapping[str, Diagnostic], out: Mapping[str, object]) -> tuple[str, str] | None:
+def _tie(own: Diagnostic, lost: Mapping[str, Diagnostic], wraps: list[str], whole: bool) -> tuple[str, str] | None:
     """The left out fix on which this one depends, and why; None when it can stand without them."""
-    own = fixes[name]
     rule = _rules()[own.rule]
-    lost = {other: fixes[other] for other in fixes if other in out}
-    if lost and any(diagnostic.rule == WHOLE for diagnostic in fixes.values()):
+    if lost and whole:
         return next(iter(lost)), "a program in DDP form takes the other form whole or not at all"
     for other, diagnostic in lost.items():
         if diagnostic.rule == rule.id and (rule.together or _stands_inside(own, diagnostic)):
@@ -129,7 +130,6 @@ def _tie(name: str, fixes: Mapping[str, Diagnostic], out: Mapping[str, object]) 
             return other, f"it builds on {_rules()[diagnostic.rule].name}"
     if not rule.parallel:
         return None
-    wraps = [other for other, diagnostic in fixes.items() if diagnostic.rule in WRAPS]
     joins = [other for other in lost if lost[other].rule in JOINS]
     if joins:
         return joins[0], "without it there is one process only"
