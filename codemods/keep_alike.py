@@ -13,7 +13,9 @@ from migrator.facts.outside import outside_optimizers
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    if context.sharing.way != "call" or context.program.is_joined:
+    training = context.sharing.training
+    whole = context.sharing.way == "call" or (training is not None and training.whole is not None)
+    if not whole or context.program.is_joined:
         return
     for place in outside_optimizers(context.program):
         yield RULE.converted(

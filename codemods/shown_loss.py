@@ -16,7 +16,7 @@ _SHOWS = re.compile(r"(^|\.)(print|info|debug|write|set_postfix|set_description|
 
 def check(context: Context) -> Iterator[Diagnostic]:
     training = context.sharing.training
-    if training is None or training.loop is None or context.sharing.way == "call":
+    if training is None or training.loop is None or training.whole is not None or context.sharing.way == "call":
         return
     module = context.program.module_at(training.loop)
     inside = [n for n in module.nodes if isinstance(n, ast.Call) and training.loop.contains(module.span(n))]

@@ -150,23 +150,23 @@ class Flow:
         if isinstance(node, ast.Assign):
             self._assign(node)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            self._bind(node.target, self._kind(node.value), node)
+            self._bind(node.target, self.kind(node.value), node)
         elif isinstance(node, ast.AugAssign):
             self._augment(node)
         elif isinstance(node, ast.Expr):
             self._expression_statement(node)
         elif isinstance(node, ast.If | ast.While):
-            if self._kind(node.test) is not None or self._mentions_figure(node.test):
+            if self.kind(node.test) is not None or self._mentions_figure(node.test):
                 self.stop(node, "what happens next depends on this process's own samples")
             self._check_random(node.test)
             self.read(node.body)
             self.read(node.orelse)
         elif isinstance(node, ast.With):
             for item in node.items:
-                self._kind(item.context_expr)
+                self.kind(item.context_expr)
             self.read(node.body)
         elif isinstance(node, ast.For):
-            kind = self._kind(node.iter)
+            kind = self.kind(node.iter)
             if kind is not None:
                 for name in names_in(node.target):
                     self.kinds[name] = "figure"
@@ -182,7 +182,7 @@ class Flow:
         elif isinstance(node, ast.Try):
             self.stop(node, "an exception on one process would leave the others waiting")
         elif isinstance(node, ast.Return | ast.Raise):
-            if node_value(node) is not None and self._kind(node_value(node)) is not None:
+            if node_value(node) is not None and self.kind(node_value(node)) is not None:
                 self.stop(node, "the loop is left with this process's own samples")
         else:
             self.stop(node, "this statement was not understood")
@@ -202,11 +202,11 @@ class Flow:
             and isinstance(node.value, ast.Tuple)
             and len(node.targets[0].elts) == len(node.value.elts)
         ):
-            kinds = [self._kind(value) for value in node.value.elts]
+            kinds = [self.kind(value) for value in node.value.elts]
             for target, kind in zip(node.targets[0].elts, kinds, strict=True):
                 self._bind(target, kind, node)
             return
-        kind = self._kind(node.value)
+        kind = self.kind(node.value)
         if kind == "loss" and isinstance(node.targets[0], ast.Name):
             self.loss_text = self.module.segment(node.value)
         for target in node.targets:
@@ -237,7 +237,7 @@ class Flow:
 
     def _augment(self, node: ast.AugAssign) -> None:
         self._check_random(node.value)
-        kind = self._kind(node.value)
+        kind = self.kind(node.value)
         if kind is None:
             return
         if isinstance(node.target, ast.Name) and self.kinds.get(node.target.id) in ("rows", "loss"):
@@ -315,15 +315,15 @@ class Flow:
                 inner = inner.value.value
             elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add | ast.Sub):
                 # A moving average is linear in the losses, so that its mean over processes is that of the mean loss.
-                sides = [side for side in (inner.left, inner.right) if self._kind(side) is not None]
+                sides = [side for side in (inner.left, inner.right) if self.kind(side) is not None]
                 return bool(sides) and all(self._is_loss_figure(side) or self._is_own_part(side) for side in sides)
             elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult | ast.Div):
-                tainted = [side for side in (inner.left, inner.right) if self._kind(side) is not None]
+                tainted = [side for side in (inner.left, inner.right) if self.kind(side) is not None]
                 if len(tainted) != 1 or (isinstance(inner.op, ast.Div) and tainted[0] is inner.right):
                     return False
                 inner = tainted[0]
             else:
-                return self._kind(inner) == "loss"
+                return self.kind(inner) == "loss"
 
     def _is_own_part(self, node: ast.expr) -> bool:
         """`average * 0.8`: the figure itself, scaled."""
@@ -339,7 +339,7 @@ class Flow:
             isinstance(node, ast.Call)
             and dotted(node.func) == "len"
             and bool(node.args)
-            and self._kind(node.args[0]) == "rows"
+            and self.kind(node.args[0]) == "rows"
         )
 
     @property
@@ -357,10 +357,10 @@ class Flow:
         value = node.value
         self._check_random(value)
         if not isinstance(value, ast.Call):
-            if self._kind(value) is not None:
+            if self.kind(value) is not None:
                 return
             return
-        kinds = [self._kind(a) for a in [*value.args, *(k.value for k in value.keywords)]]
+        kinds = [self.kind(a) for a in [*value.args, *(k.value for k in value.keywords)]]
         method = value.func.attr if isinstance(value.func, ast.Attribute) else ""
         if self.evaluation and (
             dotted(value.func) == "print" or method in ("info", "write", "debug", "log", "display")
@@ -368,7 +368,7 @@ class Flow:
             shown = [a for a in [*value.args, *(k.value for k in value.keywords)] if self._shows_figure(a)]
             if shown:
                 self.uncountable = self.uncountable or "it reports figures while it runs, which a share would change"
-        receiver = self._kind(value.func.value) if isinstance(value.func, ast.Attribute) else None
+        receiver = self.kind(value.func.value) if isinstance(value.func, ast.Attribute) else None
         if method == "backward":
             if receiver is None and kinds and kinds[0] is not None:
                 receiver = kinds[0]  # scaler.scale(loss).backward(), optimizer.backward(loss)
@@ -448,7 +448,7 @@ class Flow:
         return {"sum", "count", "avg"} <= written
 
     # ------------------------------------------------------------ expressions
-    def _kind(self, node: ast.AST | None) -> str | None:
+    def kind(self, node: ast.AST | None) -> str | None:
         """rows, loss, figure or None (nothing of the batch in it)."""
         if node is None or isinstance(node, ast.Constant):
             return None
@@ -457,7 +457,7 @@ class Flow:
         if isinstance(node, ast.Call):
             return self._call_kind(node)
         if isinstance(node, ast.Attribute):
-            kind = self._kind(node.value)
+            kind = self.kind(node.value)
             return (
                 "figure"
                 if kind == "rows" and node.attr in ("shape", "device", "dtype", "is_cuda")
@@ -466,45 +466,45 @@ class Flow:
                 else kind
             )
         if isinstance(node, ast.Subscript):
-            kind = self._kind(node.value)
+            kind = self.kind(node.value)
             if kind == "rows" and not isinstance(node.slice, ast.Constant):
                 return "figure"
             if isinstance(node.value, ast.Name) and node.value.id in self.tensors and not self.evaluation:
                 return "figure" if kind else None  # the first sample, not the first part of a batch
-            if self._kind(node.slice) is not None:
+            if self.kind(node.slice) is not None:
                 return "figure"
             return kind
         if isinstance(node, ast.BinOp):
             return self._binary_kind(node)
         if isinstance(node, ast.UnaryOp):
-            kind = self._kind(node.operand)
+            kind = self.kind(node.operand)
             return kind if isinstance(node.op, ast.USub) else "figure" if kind else None
         if isinstance(node, ast.Tuple | ast.List):
-            kinds = {self._kind(e) for e in node.elts} - {None}
+            kinds = {self.kind(e) for e in node.elts} - {None}
             return None if not kinds else kinds.pop() if len(kinds) == 1 else "figure"
         if isinstance(node, ast.Dict):
-            kinds = {self._kind(e) for e in node.values} - {None}
+            kinds = {self.kind(e) for e in node.values} - {None}
             return None if not kinds else kinds.pop() if len(kinds) == 1 else "figure"
         if isinstance(node, ast.Starred):
-            return self._kind(node.value)
+            return self.kind(node.value)
         if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp):
             return self._comprehension_kind(node)
         if isinstance(node, ast.IfExp):
-            if self._kind(node.test) is not None:
+            if self.kind(node.test) is not None:
                 self.stop(node, "what happens next depends on this process's own samples")
-            kinds = {self._kind(node.body), self._kind(node.orelse)} - {None}
+            kinds = {self.kind(node.body), self.kind(node.orelse)} - {None}
             return None if not kinds else kinds.pop() if len(kinds) == 1 else "figure"
-        inner = [self._kind(child) for child in ast.iter_child_nodes(node)]
+        inner = [self.kind(child) for child in ast.iter_child_nodes(node)]
         return "figure" if any(inner) else None
 
     def _comprehension_kind(self, node: ast.ListComp | ast.GeneratorExp | ast.DictComp) -> str | None:
         """`[t.to(device) for t in batch]` keeps rows."""
         generator = node.generators[0]
-        if len(node.generators) > 1 or self._kind(generator.iter) is None:
-            return "figure" if any(self._kind(g.iter) for g in node.generators) else None
+        if len(node.generators) > 1 or self.kind(generator.iter) is None:
+            return "figure" if any(self.kind(g.iter) for g in node.generators) else None
         hidden = {name: self.kinds.get(name) for name in names_in(generator.target)}
-        self.kinds.update(dict.fromkeys(hidden, self._kind(generator.iter) or "figure"))
-        kind = self._kind(node.value if isinstance(node, ast.DictComp) else node.elt)
+        self.kinds.update(dict.fromkeys(hidden, self.kind(generator.iter) or "figure"))
+        kind = self.kind(node.value if isinstance(node, ast.DictComp) else node.elt)
         for name, old in hidden.items():
             if old is None:
                 self.kinds.pop(name, None)
@@ -513,7 +513,7 @@ class Flow:
         return kind if not generator.ifs else "figure"
 
     def _binary_kind(self, node: ast.BinOp) -> str | None:
-        left, right = self._kind(node.left), self._kind(node.right)
+        left, right = self.kind(node.left), self.kind(node.right)
         if left is None and right is None:
             return None
         if "loss" in (left, right):
@@ -536,7 +536,7 @@ class Flow:
 
     def _call_kind(self, node: ast.Call) -> str | None:
         arguments = [*node.args, *(k.value for k in node.keywords)]
-        kinds = [self._kind(a) for a in arguments]
+        kinds = [self.kind(a) for a in arguments]
         func = node.func
         if self.program.is_wrapped(self.module, func) and not (
             isinstance(func, ast.Attribute) and func.attr in ("train", "eval", "state_dict", "zero_grad")
@@ -574,7 +574,7 @@ class Flow:
             else:
                 self.uncountable = self.uncountable or verdict.reason or "its loss is not a plain mean over samples"
             return "figure"
-        receiver = self._kind(func.value) if isinstance(func, ast.Attribute) else None
+        receiver = self.kind(func.value) if isinstance(func, ast.Attribute) else None
         if receiver is None and not any(kinds):
             return None
         if isinstance(func, ast.Attribute) and receiver == "rows":
@@ -632,10 +632,12 @@ class Flow:
             sizes = node.args[0].elts if node.args and isinstance(node.args[0], ast.Tuple | ast.List) else node.args
             return bool(sizes) and self.module.segment(sizes[0]).replace(" ", "") != "-1"
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("transpose", "permute", "unsqueeze"):
-            first = node.args[0] if node.args else None
-            return not (isinstance(first, ast.Constant) and first.value != 0) or (
-                node.func.attr == "permute" and getattr(first, "value", 1) != 0
-            )
+            sizes = node.args[0].elts if node.args and isinstance(node.args[0], ast.Tuple | ast.List) else node.args
+            moved = [
+                s.value if isinstance(s, ast.Constant) else 0
+                for s in sizes[: 2 if node.func.attr == "transpose" else 1]
+            ]
+            return not moved or (moved[0] != 0 if node.func.attr == "permute" else 0 in moved)
         return False
 
     def _keeps_size(self, node: ast.Call) -> bool:
@@ -645,7 +647,7 @@ class Flow:
             and node.func.attr in ("view", "reshape")
             and bool(node.args)
             and self._is_size(node.args[0])
-            and not any(self._kind(a) for a in node.args[1:])
+            and not any(self.kind(a) for a in node.args[1:])
         )
 
     def _check_random(self, node: ast.AST) -> None:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from migrator.facts.branches import Branches, is_own
 from migrator.facts.program import Program
 from migrator.facts.resolve import Value
-from migrator.facts.syntax import Module, Span, argument, dotted, names_in
+from migrator.facts.syntax import Module, Span, argument, dotted
 
 Against = tuple[Module, ast.AST, str]
 Reads = dict[str, list[tuple[Module, ast.Attribute]]]  # where attributes of each name are read
 UNUSED = "no forward pass uses"
+PARTIAL = "not every output of the model is always in the loss"
 
 _WITHOUT_PARAMETERS = (
     *(
@@ -49,10 +51,6 @@ _ASIDE = frozenset(
         "requires_grad_",
     ]
 )
-_MEASURES = frozenset(
-    ["shape", "size", "dim", "ndim", "dtype", "device", "is_cuda", "requires_grad", "training", "numel"]
-)
-_RANDOM = ("torch.rand", "torch.bernoulli", "numpy.random.", "random.")
 _ALL_PARTS = frozenset(["children", "named_children", "modules", "named_modules", "_modules", "__dict__"])
 
 
@@ -60,11 +58,13 @@ def against_ddp(program: Program) -> Iterator[Against]:
     """Everything in the wrapped models' own classes that speaks against DistributedDataParallel."""
     yield from _partial_outputs(program)
     reads = _attribute_reads(program)
-    for module, node in model_classes(program):
+    classes = model_classes(program)
+    branches = Branches(program, classes)
+    for module, node in classes:
         if any(base.rpartition(".")[2].endswith("Module") for base in program.resolver.external_bases(module, node)):
             yield from _unused(program, module, node, reads)
             for owner, function in _forward_methods(program, module, node):
-                yield from _branches(program, owner, function)
+                yield from branches.of(owner, function)
                 yield from _state(owner, function, reads)
 
 
@@ -85,7 +85,12 @@ def model_classes(program: Program) -> list[tuple[Module, ast.ClassDef]]:
         inner = next((n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == wrap.inner), None)
         for value in program.resolver.values(module, inner):
             if value.node is None or value.module is None or not _is_in_sight(value):
-                queue += [(m, n) for m in program.modules for n in m.nodes if isinstance(n, ast.ClassDef)]
+                queue += [
+                    (m, n)
+                    for m in program.modules
+                    for n in m.nodes
+                    if isinstance(n, ast.ClassDef) and not program.is_unreached(m, n)
+                ]
             else:
                 queue.append((value.module, value.node))
     found: dict[ast.AST, tuple[Module, ast.ClassDef]] = {}
@@ -127,13 +132,8 @@ def _forward_methods(program: Program, module: Module, node: ast.ClassDef) -> It
         wanted += [
             n.func.attr
             for n in ast.walk(method)
-            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and _is_own(n.func.value, method)
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and is_own(n.func.value, method)
         ]
-
-
-def _is_own(node: ast.AST, method: ast.FunctionDef) -> bool:
-    """True for the method's `self`."""
-    return isinstance(node, ast.Name) and bool(method.args.args) and node.id == method.args.args[0].arg
 
 
 # ---------------------------------------------------------------- parts that are never used
@@ -142,7 +142,7 @@ def _unused(program: Program, module: Module, node: ast.ClassDef, reads: Reads) 
     if init is None or not any(isinstance(s, ast.FunctionDef) and s.name == "forward" for s in node.body):
         return
     for part in ast.walk(node):
-        if isinstance(part, ast.Attribute) and part.attr in _ALL_PARTS and _is_own(part.value, init):
+        if isinstance(part, ast.Attribute) and part.attr in _ALL_PARTS and is_own(part.value, init):
             return
         if isinstance(part, ast.Call) and dotted(part.func) in ("getattr", "setattr"):
             return
@@ -150,7 +150,7 @@ def _unused(program: Program, module: Module, node: ast.ClassDef, reads: Reads) 
         if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
             continue
         for target in statement.targets:
-            if isinstance(target, ast.Attribute) and _is_own(target.value, init):
+            if isinstance(target, ast.Attribute) and is_own(target.value, init):
                 if _has_parameters(program, module, statement.value) and not _is_used(target, reads):
                     yield module, statement, f"{UNUSED} {dotted(target)}"
 
@@ -186,68 +186,6 @@ def _is_used(target: ast.Attribute, reads: Reads) -> bool:
     return False
 
 
-# ---------------------------------------------------------------- branches
-def _branches(program: Program, module: Module, function: ast.FunctionDef) -> Iterator[Against]:
-    tainted = _samples(function)
-    for node in ast.walk(function):
-        if not isinstance(node, ast.If | ast.While | ast.IfExp):
-            continue
-        parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [*node.body, *node.orelse]
-        inside = [n for part in parts for n in ast.walk(part)]
-        if not any(isinstance(n, ast.Return | ast.Continue | ast.Break) or _is_own(n, function) for n in inside):
-            continue
-        if any(isinstance(n, ast.Raise) for n in inside) and not any(_is_own(n, function) for n in inside):
-            continue
-        if _by_chance(program, module, node.test):
-            yield module, node, "chance decides which parts of the model run"
-        elif _by_samples(node.test, tainted):
-            yield module, node, "samples decide which parts of the model run"
-
-
-def _samples(function: ast.FunctionDef) -> set[str]:
-    """Names that hold samples or what was made of them."""
-    parameters = function.args.args[1:]
-    named = len(function.args.defaults)
-    tainted = {a.arg for a in (parameters[:-named] if named else parameters)}
-    for _ in range(2):
-        for node in ast.walk(function):
-            if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant):
-                if names_in(node.value) & tainted and not _only_measures(node.value, tainted):
-                    tainted |= {n for t in node.targets for n in names_in(t)} - {"self"}
-    return tainted
-
-
-def _by_chance(program: Program, module: Module, test: ast.AST) -> bool:
-    return any(isinstance(n, ast.Call) and program.external(module, n).startswith(_RANDOM) for n in ast.walk(test))
-
-
-def _by_samples(test: ast.AST, tainted: set[str]) -> bool:
-    if isinstance(test, ast.BoolOp):
-        return any(_by_samples(part, tainted) for part in test.values)
-    if isinstance(test, ast.UnaryOp):
-        return _by_samples(test.operand, tainted)
-    if isinstance(test, ast.Call) and dotted(test.func) in ("isinstance", "hasattr", "callable", "torch.is_tensor"):
-        return False
-    if isinstance(test, ast.Compare):
-        sides = [test.left, *test.comparators]
-        if any(isinstance(s, ast.Constant) and (s.value is None or isinstance(s.value, str | bool)) for s in sides):
-            return False
-        if any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in test.ops):
-            return False
-    return bool(names_in(test) & tainted) and not _only_measures(test, tainted)
-
-
-def _only_measures(node: ast.AST, tainted: set[str]) -> bool:
-    """True when the names are only asked for their size and the like."""
-    if isinstance(node, ast.Attribute) and node.attr in _MEASURES:
-        return True
-    if isinstance(node, ast.Call) and dotted(node.func) == "len":
-        return True
-    if isinstance(node, ast.Name):
-        return node.id not in tainted
-    return all(_only_measures(child, tainted) for child in ast.iter_child_nodes(node))
-
-
 # ---------------------------------------------------------------- state
 def _state(module: Module, function: ast.FunctionDef, reads: Reads) -> Iterator[Against]:
     for node in ast.walk(function):
@@ -255,7 +193,7 @@ def _state(module: Module, function: ast.FunctionDef, reads: Reads) -> Iterator[
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
         )
         for target in targets:
-            if isinstance(target, ast.Attribute) and _is_own(target.value, function):
+            if isinstance(target, ast.Attribute) and is_own(target.value, function):
                 if isinstance(node, ast.AugAssign) or _is_read(module, target, module.span(node), reads):
                     yield module, node, f"the forward pass keeps {dotted(target)}, which DataParallel's replicas forget"
 
@@ -282,7 +220,7 @@ def _partial_outputs(program: Program) -> Iterator[Against]:
             dotted(n) for s in always for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
         }
         if not all(name in read for name in names):
-            yield module, call, "not every output of the model is always in the loss"
+            yield module, call, PARTIAL
 
 
 def _has_backward(loop: ast.AST) -> bool:

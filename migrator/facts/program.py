@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from migrator.facts import effects as effects_of
 from migrator.facts.model import Clock, DeviceLiteral, Effect, Entry, GuardFact, LookAlike, Place, Wrap
 from migrator.facts.neighbours import used_by_others
-from migrator.facts.reach import is_main_guard, other_programs
+from migrator.facts.reach import is_main_guard, other_programs, unreached
 from migrator.facts.resolve import Resolver, Value
 from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, dotted, names_in
 from migrator.project import Project
@@ -151,6 +151,14 @@ class Program:
             a in self._other_programs or is_main_guard(a) for a in module.ancestors(node)
         )
 
+    def is_unreached(self, module: Module, node: ast.AST) -> bool:
+        """True inside of a definition that nothing in the program leads to."""
+        return bool(self._unreached) and any(a in self._unreached for a in (node, *module.ancestors(node)))
+
+    @cached_property
+    def _unreached(self) -> frozenset[ast.AST]:
+        return unreached(self.modules, self.entry_module)
+
     @cached_property
     def _other_programs(self) -> frozenset[ast.AST]:
         return other_programs(self.modules, self.entry_module)
@@ -165,7 +173,13 @@ class Program:
     @cached_property
     def trains(self) -> bool:
         """True when the program calls `backward`, or steps an optimizer."""
-        return any(isinstance(call.func, ast.Attribute) and call.func.attr == "backward" for _, call in self.calls())
+        starts = self.entry.kind != "library"  # of a file that only defines things nothing is called yet
+        return any(
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr == "backward"
+            and not (starts and self.is_unreached(module, call))
+            for module, call in self.calls()
+        )
 
     @cached_property
     def mentions(self) -> bool:
@@ -318,6 +332,11 @@ class Program:
                     return True
         return False
 
+    @cached_property
+    def is_accelerated(self) -> bool:
+        """True when the program makes an Accelerator."""
+        return any(self.external(module, call) == "accelerate.Accelerator" for module, call in self.calls())
+
     def exit_status(self, statement: Span) -> Place | None:
         """The argument of a `sys.exit(...)` statement, the statement itself when it has none, or None for another one."""
         module = self.module_at(statement)
@@ -366,7 +385,10 @@ class Program:
         return found
 
     def _is_quiet(self, module: Module, statement: ast.stmt) -> bool:
-        """Argument parsing and plain constants: they may come before the processes meet."""
+        """Argument parsing, plain constants, and where to import from: they may come before the processes meet."""
+        if isinstance(statement, ast.If) and _is_plain(statement.test):
+            inside = [*statement.body, *statement.orelse]
+            return all(isinstance(s, ast.Import | ast.ImportFrom) or self._is_quiet(module, s) for s in inside)
         if isinstance(statement, ast.Assign | ast.Expr) and _is_plain(statement.value):
             return True
         if isinstance(statement, ast.Assign | ast.Expr):
@@ -376,6 +398,8 @@ class Program:
                 if name.startswith(("matplotlib.use", "warnings.")):
                     return True
                 if name in ("os.path.join", "os.path.dirname", "os.path.abspath", "os.path.realpath"):
+                    return True
+                if name in ("sys.path.append", "sys.path.insert"):
                     return True
         return self._parses(module, statement)
 

@@ -61,3 +61,45 @@ def _names(module: Module, statement: ast.stmt) -> Iterator[tuple[str, str]]:
             yield "", node.name.rpartition(".")[2]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
             yield "", node.value
+
+
+def unreached(modules: Iterable[Module], entry: Module) -> frozenset[ast.AST]:
+    """Top-level functions and classes that nothing which runs names; none where names may be made up at run time."""
+    modules = list(modules)
+    if any(_looks_up(node) for module in modules for node in module.nodes):
+        return frozenset()
+    named: dict[str, list[ast.AST]] = {}
+    uses: dict[ast.AST | None, set[str]] = {None: set()}
+    for module in modules:
+        for statement in module.tree.body:
+            owner: ast.AST | None = None
+            if isinstance(statement, ast.FunctionDef | ast.ClassDef) and not statement.decorator_list:
+                owner = statement
+                named.setdefault(statement.name, []).append(statement)
+            elif module is not entry and is_main_guard(statement):
+                continue
+            uses.setdefault(owner, set()).update(name for _, name in _names(module, statement))
+    live: set[ast.AST] = set()
+    queue = list(uses[None])
+    while queue:
+        for owner in named.get(queue.pop(), ()):
+            if owner not in live:
+                live.add(owner)
+                queue.extend(uses[owner])
+    return frozenset(node for nodes in named.values() for node in nodes if node not in live)
+
+
+def _looks_up(node: ast.AST) -> bool:
+    """A place where a definition may be found by a name that is nowhere in the text."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in ("__dict__", "import_module", "__subclasses__")
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id == "getattr" and len(node.args) > 1:
+            return not isinstance(node.args[1], ast.Constant) and not _is_flag(node.args[0])
+        return node.func.id in ("eval", "globals", "locals", "__import__")
+    return isinstance(node, ast.Name) and node.id == "import_module"
+
+
+def _is_flag(node: ast.expr) -> bool:
+    """`getattr(args, name)`, `getattr(self, name)`: an object's attribute, not a module's."""
+    return (dotted(node) or "").rpartition(".")[2] in ("self", "args", "opt", "cfg", "config")

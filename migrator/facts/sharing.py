@@ -30,18 +30,16 @@ class Sharing:
 
 def choose_sharing(program: Program, wanted: str = "auto", loss: str = "auto", find_unused: bool = False) -> Sharing:
     """Choose the cheapest exact way for a program, or the one that the user asks for."""
-    training = read_training(program, loss == "local", find_unused)
     if wanted == "call":
         return Sharing("call", "asked for: the batch is split where the model is called")
-    if loss == "global":
-        return Sharing(
-            "call", "asked for: the loss sees whole batches, so the batch is split where the model is called"
-        )
+    training = read_training(program, loss, find_unused)
+    whole = ", and the loss sees the whole batch" if training.whole is not None else ""
     against = [*training.obstacles, *training.order_obstacles]
     if training.loaders and not against and wanted != "batch":
-        return Sharing("distributed", "each process loads its own share of every batch", training)
+        return Sharing("distributed", f"each process loads its own share of every batch{whole}", training)
     if training.loaders and not training.obstacles and wanted != "distributed":
-        reason = "the program's own batches, of which each process loads its share" + _because(training.order_obstacles)
+        reason = f"the program's own batches, of which each process loads its share{whole}"
+        reason += _because(training.order_obstacles)
         return Sharing("batch", reason, training, tuple(training.order_obstacles))
     reason = "the batch is split where the model is called, exactly as DataParallel split it" + _because(against)
     return Sharing("call", reason, None, tuple(against))

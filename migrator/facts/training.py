@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from migrator.facts.flow import Flow, draws_random, is_none
-from migrator.facts.forward import UNUSED
+from migrator.facts.forward import PARTIAL, UNUSED
 from migrator.facts.left_over import left_over
 from migrator.facts.model import Place
 from migrator.facts.program import Program
 from migrator.facts.resolve import Value
 from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, dotted, has_unpacking, names_in
 from migrator.facts.unfit import unfit
+from migrator.facts.whole_batch import WholeBatch, whole_batch
 
 DATA_LOADER = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
 _RATE = re.compile(r"(^|[._])(base_)?lr$|learning_rate|warm", re.IGNORECASE)
@@ -106,23 +107,27 @@ class Training:
     loader_in_epoch_scope: str = ""
     meters: tuple[Meter, ...] = ()
     loss: str = ""
+    whole: WholeBatch | None = (
+        None  # where the loop goes on with the whole batch; without it, with this process's share
+    )
     evaluations: list[EvaluationLoop] = field(default_factory=list)
     obstacles: list[Place] = field(default_factory=list)
     order_obstacles: list[Place] = field(default_factory=list)  # against a DistributedSampler only
 
 
-def read_training(program: Program, local_loss: bool = False, find_unused: bool = False) -> Training:
+def read_training(program: Program, loss: str = "auto", find_unused: bool = False) -> Training:
     """Read the program's one training loop.
 
-    With `local_loss` the user vouches for the loss; with `find_unused` parameters may go unused.
+    `loss` is `local` where the user vouches that it is a mean over samples, `global` where it is to see the whole batch; with
+    `find_unused` parameters may go unused.
     """
-    return _Reader(program, local_loss, find_unused).read()
+    return _Reader(program, loss, find_unused).read()
 
 
 class _Reader:
-    def __init__(self, program: Program, local_loss: bool = False, find_unused: bool = False):
+    def __init__(self, program: Program, loss: str = "auto", find_unused: bool = False):
         self.program, self.resolver = program, program.resolver
-        self.local_loss, self.find_unused = local_loss, find_unused
+        self.local_loss, self.whole_loss, self.find_unused = loss == "local", loss == "global", find_unused
         self.training = Training()
 
     # ---------------------------------------------------------------- obstacles
@@ -144,10 +149,16 @@ class _Reader:
     def read(self) -> Training:
         self._check_wraps()
         for module, node, note in unfit(self.program):
-            if not (self.find_unused and note.startswith(UNUSED)):
+            if note == PARTIAL and not self.local_loss:
+                self.whole_loss = (
+                    True  # put together, an output that the loss leaves out gets zeros, as under DataParallel
+                )
+            elif not (self.find_unused and note.startswith(UNUSED)):
                 self.obstacle(module, node, note)
         backwards = [
-            (m, c) for m, c in self.program.calls() if isinstance(c.func, ast.Attribute) and c.func.attr == "backward"
+            (m, c)
+            for m, c in self.program.calls()
+            if isinstance(c.func, ast.Attribute) and c.func.attr == "backward" and not self.program.is_unreached(m, c)
         ]
         if self.training.obstacles:
             return self.training
@@ -481,14 +492,26 @@ class _Reader:
 
     # ---------------------------------------------------------------- the body of the loop
     def _read_body(self, module: Module, loop: ast.For, backward: ast.Call) -> None:
-        reader = Flow(self, module, loop)
-        reader.follow()
-        self.training.loss = reader.loss_text
-        self.training.meters = tuple(self._meters(module, loop, reader))
-        self._check_figures(module, loop, reader)
-        if reader.forwards == 0:
+        """Each process goes on with its share where that is known to be the same; else with the whole batch."""
+        if not self.whole_loss:
+            shares = _Reader(self.program, "local" if self.local_loss else "auto")
+            shares.read_shares(module, loop)
+            if not shares.training.obstacles or self.local_loss:
+                self.training.loss, self.training.meters = shares.training.loss, shares.training.meters
+                self.training.obstacles += shares.training.obstacles
+                return
+        self.training.whole = whole_batch(self, module, loop)
+
+    def read_shares(self, module: Module, loop: ast.For) -> None:
+        """Follow a share of the batch: whatever is not known to be right for a share is an obstacle."""
+        flow = Flow(self, module, loop)
+        flow.follow()
+        self.training.loss = flow.loss_text
+        self.training.meters = tuple(self._meters(module, loop, flow))
+        self._check_figures(module, loop, flow)
+        if flow.forwards == 0:
             self.obstacle(module, loop, "the wrapped model is not called in the training loop itself")
-        elif reader.forwards > 1:
+        elif flow.forwards > 1:
             self.obstacle(module, loop, "the model is called more than once in a step")
 
     def _meters(self, module: Module, loop: ast.For, flow: Flow) -> Iterator[Meter]:
@@ -508,6 +531,8 @@ class _Reader:
         program = self.program
         for owner in program.modules:
             for node in owner.nodes:
+                if isinstance(node, ast.Call | ast.Assign) and program.is_unreached(owner, node):
+                    continue
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                     chain = node.func
                     inner = chain.value
@@ -577,12 +602,12 @@ class _Reader:
             found = True
             parameters = argument(call, "params", 0)
             sources = list(self._parameter_sources(module, parameters, 0))
-            if not sources:
+            if not sources and self.training.whole is None:
                 self.obstacle(module, call, "what this optimizer trains could not be found")
             for owner, source in sources:
-                if not self._is_trained_model(owner, source):
+                if self.training.whole is None and not self._is_trained_model(owner, source):
                     self.obstacle(owner, source, "the optimizer also trains something outside the wrapped model")
-        if not found:
+        if not found and self.training.whole is None:
             module = program.entry_module
             self.obstacle(module, module.tree.body[0], "no optimizer of torch was found")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from migrator.facts.forward import Against, against_ddp
+from migrator.facts.forward import UNUSED, Against, against_ddp
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module, dotted
 
@@ -25,6 +25,7 @@ _RESTORES = frozenset(
         *("random.setstate", "numpy.random.set_state"),
     ]
 )
+_TRANSFORMERS = frozenset(["transformers", "pytorch_transformers", "pytorch_pretrained_bert"])
 _DEFAULTS = frozenset(["torch.set_default_tensor_type", "torch.set_default_device"])
 
 
@@ -41,6 +42,18 @@ def unfit(program: Program) -> Iterator[Against]:
         ):
             yield module, call, "the wrapped model is moved or converted, which its gradient hooks do not survive"
     yield from against_ddp(program)
+    yield from _bare_transformers(program)
+
+
+def _bare_transformers(program: Program) -> Iterator[Against]:
+    """`BertModel` and the like end in a pooler, which most programs that build upon one leave unused."""
+    for module in program.modules:
+        for node in module.nodes:
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                library, _, name = (module.qualified(node) or "").rpartition(".")
+                if library.split(".")[0] in _TRANSFORMERS and name.endswith("Model") and name != "PreTrainedModel":
+                    yield module, node, f"{UNUSED} every part of a {name}, as far as can be seen"
+                    return
 
 
 def puts_tensors_on_gpu(program: Program, module: Module, call: ast.Call) -> bool:

@@ -97,16 +97,22 @@ def test_the_programs_own_sampler_stays_and_its_batches_are_split(tmp_path: Path
 def test_a_loss_that_is_no_plain_mean_is_computed_over_the_whole_batch(tmp_path: Path, criterion: str) -> None:
     conversion = convert(tmp_path, plain(criterion=criterion))
     text = result(conversion)
-    assert conversion.way == "call"
-    assert "model = SplitDataParallel(model)" in text and "DistributedSampler" not in text
-    assert "setup_distributed()\n    share_random_numbers()\n" in text
+    assert conversion.way == "distributed" and conversion.reason.endswith("the loss sees the whole batch")
+    assert "labels = whole_batch(labels)" in text and "whole_batch(model(images))" in text
+    assert "DistributedSampler(train_set" in text and "SplitDataParallel" not in text
 
 
 def test_the_way_can_be_asked_for_and_an_inexact_one_is_not_given(tmp_path: Path) -> None:
     assert convert(tmp_path, plain(), sampling="call").way == "call"
     assert convert(tmp_path, plain(), sampling="batch").way == "batch"
+    drawn = plain().replace("    optimizer = ", "    model(torch.rand(1)).sum().backward()\n    optimizer = ", 1)
+    assert convert(tmp_path, drawn, sampling="distributed").way == "call"
+
+
+def test_the_loss_can_be_asked_to_see_the_whole_batch_or_a_share(tmp_path: Path) -> None:
+    assert "whole_batch(model(" in result(convert(tmp_path, plain(), loss="global"))
     weighted = plain(criterion="nn.CrossEntropyLoss(weight=torch.ones(10))")
-    assert convert(tmp_path, weighted, sampling="distributed").way == "call"
+    assert "whole_batch" not in result(convert(tmp_path, weighted, loss="local"))
 
 
 def test_a_program_that_only_evaluates_loses_its_wrapper(tmp_path: Path) -> None:
@@ -183,7 +189,7 @@ main(Net.arguments())
     "changes, way",
     [
         pytest.param({}, "distributed", id="the plain loop"),
-        pytest.param({"last": "if running > 100: break"}, "call", id="a running figure decides"),
+        pytest.param({"last": "if running > 100: break"}, "distributed", id="a running figure decides"),
         pytest.param(
             {"inputs": "images, state", "last": "state = images"}, "call", id="a value is kept for the next step"
         ),
@@ -258,7 +264,31 @@ def test_a_sampler_that_is_always_none_gives_its_place_to_the_distributed_one(tm
     text = plain("shuffle=(own is None), sampler=own").replace("    loader = ", "    own = None\n    loader = ", 1)
     conversion = convert(tmp_path, text)
     assert conversion.way == "distributed"
-    assert "batch_size=local_batch(64), sampler=train_sampler, num_workers=" in result(conversion)
+    after = result(conversion)
+    assert "    own = DistributedSampler(train_set, seed=torch.initial_seed())\n    loader = " in after
+    assert "batch_size=local_batch(64), sampler=own, num_workers=" in after
+
+
+def test_a_named_data_set_s_sampler_stands_where_none_stood_and_lines_stay_apart(tmp_path: Path) -> None:
+    before = """\
+    data = TensorDataset(torch.randn(64, 3), torch.zeros(64).long())
+    own = None
+    loader = DataLoader(
+        data, batch_size=64, shuffle=(own is None),
+        num_workers=2, sampler=own)
+"""
+    lines = plain().splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines) if line.startswith("    loader = "))
+    after = result(convert(tmp_path, "".join([*lines[:at], before, *lines[at + 1 :]])))
+    assert (
+        """\
+    own = DistributedSampler(data, seed=torch.initial_seed())
+    loader = DataLoader(
+        data, batch_size=local_batch(64),
+        num_workers=-(-2 // dist.get_world_size()), sampler=own)
+"""
+        in after
+    )
 
 
 def test_a_sum_that_the_program_indexes_keeps_its_one_element(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Small changes to a plain program that must keep it from loading shares of batches, and others that must not.
 
-Each case edits one plain program.  A sampler for each process is right only as long as the mean of the shares' losses is the
-loss of the whole batch, each share is seen by nothing but the model, and gradients are exchanged once a step.
+Each case edits one plain program.  A share of its own for each process is right only as long as the mean of the shares' losses
+is the loss of the whole batch, each share is seen by nothing but the model, and gradients are exchanged once a step.  Where
+only the first does not hold, outputs and targets are put together; where the others do not, the batch stays whole.
 """
 
 from __future__ import annotations
@@ -325,6 +326,55 @@ COUPLED |= {
 }
 
 
+# Loss, figures and decisions behind the model are those of the whole batch, once its outputs are put together.
+WHOLE = {
+    name: COUPLED.pop(name)
+    for name in [
+        "classes have weights",
+        "some targets are ignored",
+        "losses are added up",
+        "losses are added up in the old words",
+        "losses stay apart and are weighted",
+        "only some samples count",
+        "the hardest samples count",
+        "samples are compared with each other",
+        "triplets are found in the batch",
+        "features are kept in a bank",
+        "outputs are collected over the epoch",
+        "an own loss sees the batch",
+        "a second loss looks at the batch",
+        "the criterion has parameters",
+        "a hidden state is carried along",
+        "a bad loss is skipped",
+        "a bad loss ends the epoch",
+        "an output is not always in the loss",
+        "a plateau by the loss of the batch",
+        "a plateau by the last loss",
+        "a best model by the last loss",
+        "an end by the last loss",
+        "an end by a list of losses",
+        "an end by a history",
+        "an end by the worst loss",
+        "an end by a meter",
+        "a rate by the number of samples",
+        "a rate by the loss",
+        "an accuracy of the share",
+        "pairs of rows",
+        "the first sample",
+        "a loss to a power",
+    ]
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_outputs_and_targets_are_put_together(convert, name: str) -> None:
+    conversion = convert(*WHOLE[name])
+    assert conversion.way == "distributed", conversion.reason
+    assert [d.rule for d in conversion.diagnostics].count("MG405") == 1
+    (text,) = [change.after for change in conversion.changes if change.path == "train.py"]
+    assert "whole_batch(model(" in text
+
+
 @pytest.mark.parametrize("name", COUPLED)
 def test_the_batch_stays_whole(convert, name: str) -> None:
     conversion = convert(*COUPLED[name])
@@ -463,4 +513,4 @@ def test_the_batch_is_shared_out(convert, name: str) -> None:
 
 
 def test_there_are_enough_of_both() -> None:
-    assert len(COUPLED) >= 40 and len(PLAIN_LOOPS) >= 20
+    assert len(COUPLED) >= 25 and len(WHOLE) >= 30 and len(PLAIN_LOOPS) >= 20

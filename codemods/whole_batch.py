@@ -1,0 +1,43 @@
+"""A loss that looks at more than one sample at a time sees the whole batch.
+
+Weighted, summed and masked losses, contrastive losses, losses of the program's own and figures over a batch are not the mean
+of those of its shares.  Outputs and targets of all processes are put together, with their gradients, where the model is
+called; everything behind that is as it was.  Each process loads and computes its own share of the samples all the same.
+"""
+
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
+
+
+def check(context: Context) -> Iterator[Diagnostic]:
+    training = context.sharing.training
+    if training is None or training.whole is None or context.sharing.way == "call":
+        return
+    whole = training.whole
+    edits: list[Edit] = [Replace(place, "whole_batch($0)", (place,)) for place in whole.inline]
+    places: dict[object, list[str]] = {}
+    for place, name in whole.before:
+        places.setdefault(place, []).append(name)
+    edits += [InsertBefore(place, _line(names)) for place, names in places.items()]  # type: ignore[arg-type]
+    if whole.after:
+        edits.append(InsertAfter(whole.statement, _line(list(whole.after))))
+    edits += [Replace(place, text) for place, text in whole.sizes]
+    reason = "from here on the loss and the figures are those of the whole batch"
+    yield RULE.converted(whole.call, reason, context.helper(whole.call, "whole_batch"), *edits)
+
+
+def _line(names: list[str]) -> str:
+    given = ", ".join(names)
+    return f"{given} = whole_batch({given if len(names) == 1 else f'({given})'})\n"
+
+
+RULE = Rule(
+    "MG405",
+    "whole-batch",
+    check,
+    __doc__ or "",
+    hazards=("H23", "H24", "H25", "H26", "H27"),
+    keeps=("trajectory", "metrics"),
+)

@@ -1,0 +1,300 @@
+"""Where the shares of a batch must be put together so that everything behind the model sees the whole batch.
+
+In: a training loop with one call of the wrapped model.  Out: the `WholeBatch` places, and obstacles to whatever reader asked.
+Up to the call each process works on its own rows, sample by sample; from the call on, outputs and targets hold the rows of
+all processes, in order, and the loop goes on as the original's did: no loss, figure or decision needs to be understood.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from migrator.facts.flow import Flow, Obstacles, draws_random
+from migrator.facts.syntax import Module, Span, dotted, names_in
+
+
+@dataclass(frozen=True, slots=True)
+class WholeBatch:
+    """Edits in words: what is put together, and where.
+
+    `inline` are expressions of the model call's statement or behind it; `before` are names with the statement in front of
+    which they become whole; `after` are names that become whole behind the call's statement; `sizes` are expressions that
+    only ask for the number of samples, with what says the same of the whole batch.
+    """
+
+    call: Span
+    statement: Span
+    inline: tuple[Span, ...]
+    before: tuple[tuple[Span, str], ...]
+    after: tuple[str, ...]
+    sizes: tuple[tuple[Span, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """One read of a batch's name: the longest chain of attributes and constant subscripts from it, and its statement."""
+
+    name: str
+    node: ast.expr
+    statement: ast.stmt
+
+
+def whole_batch(reader: Obstacles, module: Module, loop: ast.For) -> WholeBatch | None:
+    """Read a training loop; None when the model's call is not where its outputs can be put together."""
+    return _Reader(reader, module, loop).read()
+
+
+class _Reader:
+    def __init__(self, reader: Obstacles, module: Module, loop: ast.For):
+        self.reader, self.module, self.loop = reader, module, loop
+        self.program = reader.program
+        self.flow = Flow(reader, module, loop)
+        self.sources: dict[str, set[str]] = {name: set() for name in self.flow.targets}
+        self.early: list[_Use] = []
+        self.redefined: dict[str, list[ast.stmt]] = {}
+
+    def read(self) -> WholeBatch | None:
+        call = self._call()
+        if call is None:
+            return None
+        statement = self.module.statement(call)
+        before = self._statements_before(statement)
+        if before is None:
+            return None
+        for earlier in before:
+            self.flow.read([earlier])
+            self._note(earlier)
+        self.flow.kind(call)
+        self._check_late(statement)
+        given = self._ancestors(names_in_arguments(call) & set(self.flow.kinds))
+        late = [u for u in self._uses(self.loop) if self._is_late(u, statement, call)]
+        return self._place(call, statement, given, late)
+
+    # ---------------------------------------------------------------- the call and what stands before it
+    def _call(self) -> ast.Call | None:
+        calls = [
+            n for n in ast.walk(self.loop) if isinstance(n, ast.Call) and self.program.is_wrapped(self.module, n.func)
+        ]
+        if len(calls) == 1 and isinstance(self.module.statement(calls[0]), ast.Assign | ast.AugAssign | ast.Expr):
+            return calls[0]
+        note = "the model is called more than once in a step" if len(calls) > 1 else "the model's call was not found"
+        self.flow.stop(calls[1] if len(calls) > 1 else self.loop, note)
+        return None
+
+    def _statements_before(self, statement: ast.stmt) -> list[ast.stmt] | None:
+        """Everything that a step does before the call's statement, which must be run in every step."""
+        found: list[ast.stmt] = []
+        current: ast.stmt = statement
+        while True:
+            block = self.module.block(current)
+            found = [*block[: block.index(current)], *found]
+            parent = self.module.parents[current]
+            if parent is self.loop:
+                return found
+            if not isinstance(parent, ast.With):
+                self.flow.stop(statement, "the model is not called in every step")
+                return None
+            current = parent
+
+    def _note(self, statement: ast.stmt) -> None:
+        """Which names the rows go to, and reads that are more than handing rows on."""
+        for node in ast.walk(statement):
+            if not isinstance(node, ast.stmt):
+                continue
+            given = _plain_values(node)
+            if given and all(self.flow.kinds.get(target) == "rows" for target in given):
+                for target, value in given.items():
+                    origin = names_in(value) & set(self.sources)
+                    self.redefined.setdefault(target, []).append(node)
+                    self.sources[target] = self.sources.get(target, set()) | (origin - {target})
+            elif not isinstance(node, ast.If | ast.With | ast.For | ast.While):
+                self.early += self._uses(node)
+            elif isinstance(node, ast.If | ast.While):
+                self.early += [u for u in self._uses(node.test)]
+
+    def _check_late(self, statement: ast.stmt) -> None:
+        """Behind the call all processes do the same with the same numbers, unless they draw their own."""
+        start = self.module.span(statement).start
+        for node in ast.walk(self.loop):
+            if isinstance(node, ast.stmt) and self.module.span(node).start >= start and self._is_simple(node):
+                if draws_random(self.program, self.module, node) or self._criterion_draws(node):
+                    self.flow.stop(node, "random numbers are drawn for the whole batch")
+
+    def _criterion_draws(self, node: ast.stmt) -> bool:
+        """A loss of the program's own that draws, or drops out, would do so on each process in its own way."""
+        resolver = self.program.resolver
+        for call in ast.walk(node):
+            if not isinstance(call, ast.Call) or self.program.is_wrapped(self.module, call.func):
+                continue
+            for value in resolver.values(self.module, call.func):
+                if value.kind != "instance" or value.module is None or not isinstance(value.node, ast.Call):
+                    continue
+                found = resolver.definition(value.module.qualified(value.node.func), value.module)
+                if found is None or not isinstance(found[1], ast.ClassDef):
+                    continue
+                owner, definition = found
+                made = (self.program.external(owner, n) for n in ast.walk(definition) if isinstance(n, ast.Call))
+                if draws_random(self.program, owner, definition) or any("ropout" in name for name in made):
+                    return True
+        return False
+
+    @staticmethod
+    def _is_simple(node: ast.stmt) -> bool:
+        return not isinstance(node, ast.If | ast.With | ast.For | ast.While | ast.Try)
+
+    # ---------------------------------------------------------------- uses
+    def _uses(self, tree: ast.AST) -> list[_Use]:
+        found = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in self.sources:
+                found.append(_Use(node.id, self._chain(node), self.module.statement(node)))
+        return found
+
+    def _chain(self, node: ast.expr) -> ast.expr:
+        """`batch["label"]`, `images.shape[0]`, `images.size(0)`: as far as it is one value of the batch."""
+        while True:
+            parent = self.module.parents.get(node)
+            picked = (
+                isinstance(parent, ast.Subscript) and parent.value is node and isinstance(parent.slice, ast.Constant)
+            )
+            if picked or (isinstance(parent, ast.Attribute) and parent.attr == "shape"):
+                node = parent  # type: ignore[assignment]
+            elif isinstance(parent, ast.Attribute) and parent.attr == "size" and self._is_called(parent):
+                node = self.module.parents[parent]  # type: ignore[assignment]
+            elif isinstance(parent, ast.Call) and dotted(parent.func) == "len" and parent.args == [node]:
+                return parent
+            else:
+                return node
+
+    def _is_called(self, node: ast.Attribute) -> bool:
+        parent = self.module.parents.get(node)
+        return isinstance(parent, ast.Call) and parent.func is node
+
+    def _is_late(self, use: _Use, statement: ast.stmt, call: ast.Call) -> bool:
+        place = self.module.span(use.node)
+        return place.start >= self.module.span(statement).start and not self.module.span(call).contains(place)
+
+    def _ancestors(self, names: set[str]) -> set[str]:
+        """The names that the model's arguments are made of."""
+        found, queue = set[str](), list(names)
+        while queue:
+            name = queue.pop()
+            if name not in found:
+                found.add(name)
+                queue += self.sources.get(name, ())
+        return found
+
+    # ---------------------------------------------------------------- what is put together, and where
+    def _place(self, call: ast.Call, statement: ast.stmt, given: set[str], late: list[_Use]) -> WholeBatch:
+        uses = [*self.early, *late]
+        roots = dict.fromkeys(root for use in uses if use.name not in given for root in self._roots(use.name, given))
+        places = {root: self._first_use(root, statement) for root in roots}
+        inline, after, sizes = [self.module.span(call)], dict[str, None](), list[tuple[Span, str]]()
+        other = next((root for root in roots if self._is_tensor(root)), None)
+        taken = {self.module.segment(u.node) for u in self._uses(call)}
+        for use in uses:
+            if use.name not in given:
+                continue
+            text = self.module.segment(use.node)
+            if other is not None and self._asks_size(use) and self._is_whole_before(other, places, use.statement):
+                sizes.append((self.module.span(use.node), text.replace(use.name, other, 1)))
+            elif use in self.early:
+                self.flow.stop(use.node, f"{text} is looked at before the model is called")
+            elif use.statement is statement or (isinstance(use.node, ast.Subscript) and text not in taken):
+                inline.append(self.module.span(use.node))
+            else:
+                after[use.name] = None
+        self._check_behind(given - set(after))
+        return WholeBatch(
+            self.module.span(call),
+            self.module.span(statement),
+            tuple(dict.fromkeys(inline)),
+            tuple((self.module.span(place), root) for root, place in places.items()),
+            tuple(after),
+            tuple(dict.fromkeys(sizes)),
+        )
+
+    def _roots(self, name: str, given: set[str]) -> Iterator[str]:
+        """The first names behind `name` that the model is not given: once they are whole, what is made of them is."""
+        own = self.sources.get(name, set()) - given
+        if not own or self.sources[name] & given:
+            yield name
+            return
+        for source in own:
+            yield from self._roots(source, given)
+
+    def _first_use(self, root: str, statement: ast.stmt) -> ast.stmt:
+        """The first statement that needs the whole of a name: not those that only give the name itself a new value."""
+        defined = self.redefined.get(root, [])
+        start = self.module.span(self.loop).start
+        users = [u.statement for u in self._uses(self.loop) if u.name == root]
+        users += [d for name, places in self.redefined.items() for d in places if root in self.sources[name]]
+        places = [s for s in users if s not in defined and self.module.span(s).start > start]
+        last = max((self.module.span(d).start for d in defined), default=start)
+        places = [s for s in places if self.module.span(s).start > last]
+        return min([*places, statement], key=lambda s: self.module.span(s).start)
+
+    def _asks_size(self, use: _Use) -> bool:
+        """True for the number of samples, asked of a name that holds one tensor."""
+        text = self.module.segment(use.node).replace(" ", "")
+        return text.removeprefix(use.name) in (".size(0)", ".shape[0]", ".size()[0]") or text == f"len({use.name})"
+
+    def _is_tensor(self, name: str) -> bool:
+        """True for a batch that is moved by a method of its own, or asked for its size."""
+        moved = any(
+            isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("cuda", "to")
+            for definition in self.redefined.get(name, ())
+            for value in [_plain_values(definition).get(name)]
+        )
+        return moved or any(self._asks_size(use) for use in self._uses(self.loop) if use.name == name)
+
+    def _is_whole_before(self, name: str, places: dict[str, ast.stmt], statement: ast.stmt) -> bool:
+        """Make a name whole before a statement that stands above its first use so far, if it has its value by then."""
+        start = self.module.span(statement).start
+        if any(self.module.span(d).start >= start for d in self.redefined.get(name, ())):
+            return False
+        if start < self.module.span(places[name]).start:
+            places[name] = statement
+        return True
+
+    def _check_behind(self, names: set[str]) -> None:
+        """What stays this process's own must not be read behind the loop."""
+        scope, end = self.module.scope_of.get(self.loop), self.module.span(self.loop).end
+        for node in self.module.nodes:
+            if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load):
+                if self.module.scope_of.get(node) is scope and self.module.span(node).start >= end:
+                    if not self._is_bound_again(node, end):
+                        self.flow.stop(node, f"{node.id} would hold this process's share only")
+
+    def _is_bound_again(self, node: ast.Name, end: int) -> bool:
+        scope, start = self.module.scope_of.get(node), self.module.span(node).start
+        return any(
+            isinstance(n, ast.Name)
+            and n.id == node.id
+            and isinstance(n.ctx, ast.Store)
+            and self.module.scope_of.get(n) is scope
+            and end <= self.module.span(n).start < start
+            for n in self.module.nodes
+        )
+
+
+def names_in_arguments(call: ast.Call) -> set[str]:
+    """Names among the arguments of a call."""
+    return {name for part in [*call.args, *(k.value for k in call.keywords)] for name in names_in(part)}
+
+
+def _plain_values(node: ast.stmt) -> dict[str, ast.expr]:
+    """What an assignment to nothing but names gives to each of them; empty for any other statement."""
+    if not isinstance(node, ast.Assign):
+        return {}
+    found: dict[str, ast.expr] = {}
+    for target in node.targets:
+        elements = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        paired = isinstance(node.value, ast.Tuple) and len(node.value.elts) == len(elements) and len(elements) > 1
+        for i, element in enumerate(elements):
+            if not isinstance(element, ast.Name):
+                return {}
+            found[element.id] = node.value.elts[i] if paired and isinstance(node.value, ast.Tuple) else node.value
+    return found

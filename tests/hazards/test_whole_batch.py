@@ -1,0 +1,121 @@
+"""Outputs and targets that are put together give the original's loss, figures and decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codemods.base import Options
+from migrator.convert import convert_program
+from migrator.source import Source
+from migrator.verify import ForkServer, Status, VerifyRequest, to_text, verify
+from migrator.write import encoded
+
+from .test_not_way_one import BACKWARD, LOSS, MODEL, STEPPED, WHOLE, Edit, edited
+
+MOST_IMPORTANT = ["classes have weights", "samples are compared with each other", "an output is not always in the loss"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ForkServer]:
+    with ForkServer(preload=("numpy",)) as server:
+        yield server
+
+
+def check(name: str, folder: Path, server: ForkServer, devices: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = folder / "before", folder / "after"
+    for place in (before, after):
+        place.mkdir()
+        (place / "train.py").write_text(edited(*WHOLE[name]))
+    monkeypatch.chdir(after)
+    for change in convert_program(Path("train.py"), Options()).changes:
+        Path(change.path).write_bytes(encoded(change))
+    request = VerifyRequest(before / "train.py", after, devices=devices, float64=True, timeout=120, cwd=before)
+    verdict = verify(request, server)
+    assert verdict.status is Status.EQUAL, to_text(verdict)
+
+
+@pytest.mark.parametrize("name", MOST_IMPORTANT)
+def test_the_most_important_train_the_same(name: str, tmp_path: Path, server: ForkServer, monkeypatch) -> None:
+    check(name, tmp_path, server, 2, monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("devices", [2, 4])
+@pytest.mark.parametrize("name", WHOLE)
+def test_trains_the_same(name: str, devices: int, tmp_path: Path, server: ForkServer, monkeypatch) -> None:
+    check(name, tmp_path, server, devices, monkeypatch)
+
+
+# ---------------------------------------------------------------- where things are put together
+def step(*changes: Edit) -> list[str]:
+    """The lines of the converted program's step, without its indentation."""
+    conversion = convert_program(Path("train.py"), Options(), Source("train.py", edited(*changes)))
+    (text,) = [change.after for change in conversion.changes if change.path == "train.py"]
+    lines = [line.strip() for line in text.splitlines()]
+    start = next(i for i, line in enumerate(lines) if line.startswith("for ") and "in enumerate(" in line)
+    return lines[start + 1 : lines.index(BACKWARD.strip())]
+
+
+SUM: Edit = ("nn.CrossEntropyLoss()", 'nn.CrossEntropyLoss(reduction="sum")')
+
+
+def test_targets_become_whole_before_the_model_is_called_and_outputs_where_it_is() -> None:
+    assert step(SUM)[:4] == [
+        "x, y = x.cuda(), y.cuda()",
+        "y = whole_batch(y)",
+        "out = whole_batch(model(x))",
+        "loss = criterion(out, y)",
+    ]
+
+
+def test_a_number_of_samples_is_asked_of_what_is_whole_already() -> None:
+    lines = step(SUM, (LOSS, "            loss = criterion(out, y) / x.size(0)\n"))
+    assert "loss = criterion(out, y) / y.size(0)" in lines
+
+
+def test_a_number_of_samples_before_the_call_is_that_of_the_whole_batch() -> None:
+    lines = step(
+        (MODEL, "            count = x.size(0)\n" + MODEL),
+        (LOSS, "            loss = criterion(out, y).sum() * count\n"),
+    )
+    assert lines[1:4] == ["y = whole_batch(y)", "count = y.size(0)", "out = whole_batch(model(x))"]
+
+
+def test_inputs_that_the_loss_looks_at_become_whole_behind_the_call() -> None:
+    lines = step((LOSS, "            loss = criterion(out, y) + ((out - x[:, :4]) ** 2).sum()\n"))
+    assert lines[1:4] == ["y = whole_batch(y)", "out = whole_batch(model(x))", "x = whole_batch(x)"]
+
+
+def test_the_loss_in_the_model_s_own_statement() -> None:
+    lines = step(SUM, (MODEL, ""), (LOSS, "            loss = criterion(model(x), y)\n"))
+    assert lines[1:3] == ["y = whole_batch(y)", "loss = criterion(whole_batch(model(x)), y)"]
+
+
+def test_only_what_the_loss_takes_from_a_batch_is_put_together() -> None:
+    lines = step(
+        SUM,
+        ("for i, (x, y) in enumerate(loader)", "for i, batch in enumerate(loader)"),
+        ("            x, y = x.cuda(), y.cuda()\n", ""),
+        (MODEL, "            out = model(batch[0].cuda())\n"),
+        (LOSS, "            loss = criterion(out, batch[1].cuda())\n"),
+    )
+    assert lines[:2] == [
+        "out = whole_batch(model(batch[0].cuda()))",
+        "loss = criterion(out, whole_batch(batch[1]).cuda())",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ((MODEL, "            x = x / x.std()\n" + MODEL), "the model"),
+        ((STEPPED, "            print(torch.rand(1))\n"), "random numbers"),
+        ((MODEL, "            if i:\n                out = model(x)\n"), "in every step"),
+    ],
+)
+def test_what_cannot_be_put_together_stays_whole(change: Edit, why: str) -> None:
+    conversion = convert_program(Path("train.py"), Options(), Source("train.py", edited(SUM, change)))
+    assert conversion.way == "call" and why in conversion.reason
