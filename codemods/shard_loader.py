@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule, operand
 from codemods.larger_batch import grows
-from migrator.edits import DropArgument, Edit, InsertBefore, Replace, SetArgument
+from migrator.edits import DropArgument, Edit, InsertBefore, Remove, Replace, SetArgument
+from migrator.facts.none_sampler import NoneSampler, none_sampler
 from migrator.facts.training import Loader
 
 _REFILL = (
@@ -53,13 +54,36 @@ def _edits(context: Context, loader: Loader) -> Iterator[Edit]:
         dataset = context.program.free_name("train_set", loader.at)
         yield InsertBefore(loader.statement, f"{dataset} = {loader.dataset_text}\n")
         yield Replace(loader.dataset, dataset)
+    none = none_sampler(context.program, loader.at, loader.statement) if loader.shuffle_keyword else None
+    shuffle = context.program.text(loader.shuffle) if loader.shuffle is not None else ""
     made = f"{sampler}({dataset}, seed={torch}.initial_seed()"
-    if loader.shuffled is None and loader.shuffle is not None:
-        made += f", shuffle={context.program.text(loader.shuffle)}"
+    if loader.shuffled is None and shuffle and (none is None or shuffle != f"{none.name} is None"):
+        made += f", shuffle={shuffle}"
     if loader.drop_last not in (None, "False"):
         made += f", drop_last={loader.drop_last}"
+    if none is not None:
+        yield from _in_place_of_none(loader, none, f"{made})")
+    else:
+        yield from _as_a_new_name(context, loader, f"{made})")
+    if loader.batch is not None and not grows(context):
+        yield context.helper(loader.at, "local_batch")
+        yield SetArgument(loader.at, "batch_size", "local_batch($0)", 1, holes=(loader.batch,))
+    if loader.workers is not None and loader.workers_text != "0":
+        yield _workers(context, loader)
+
+
+def _in_place_of_none(loader: Loader, none: NoneSampler, made: str) -> Iterator[Edit]:
+    if none.is_beside and not loader.dataset_is_call:
+        yield Replace(none.value, made)
+    else:
+        yield Remove(none.statement)
+        yield InsertBefore(loader.statement, f"{none.name} = {made}\n")
+    yield DropArgument(loader.at, "shuffle", 2)
+
+
+def _as_a_new_name(context: Context, loader: Loader, made: str) -> Iterator[Edit]:
     name = context.program.free_name("train_sampler", loader.at)
-    yield InsertBefore(loader.statement, f"{name} = {made})\n")
+    yield InsertBefore(loader.statement, f"{name} = {made}\n")
     if loader.has_none_sampler and loader.shuffle_keyword:
         yield DropArgument(loader.at, "shuffle", 2)
         yield SetArgument(loader.at, "sampler", name, 3)
@@ -68,11 +92,6 @@ def _edits(context: Context, loader: Loader) -> Iterator[Edit]:
     else:
         yield SetArgument(loader.at, "shuffle", "False", 2)
         yield SetArgument(loader.at, "sampler", name, 3)
-    if loader.batch is not None and not grows(context):
-        yield context.helper(loader.at, "local_batch")
-        yield SetArgument(loader.at, "batch_size", "local_batch($0)", 1, holes=(loader.batch,))
-    if loader.workers is not None and loader.workers_text != "0":
-        yield _workers(context, loader)
 
 
 def _workers(context: Context, loader: Loader) -> SetArgument:

@@ -196,7 +196,15 @@ def drop_argument(call: cst.Call, name: str, position: int | None) -> cst.Call:
     dropped = args.pop(index)
     if index == len(args) and args:
         args[-1] = args[-1].with_changes(comma=dropped.comma, whitespace_after_arg=dropped.whitespace_after_arg)
+    elif index > 0 and _ends_line(dropped) and not _ends_line(args[index - 1]):
+        args[index - 1] = args[index - 1].with_changes(comma=dropped.comma)
     return call.with_changes(args=args)
+
+
+def _ends_line(argument: cst.Arg) -> bool:
+    """True when a line ends behind the argument's comma."""
+    comma = argument.comma
+    return isinstance(comma, cst.Comma) and isinstance(comma.whitespace_after, cst.ParenthesizedWhitespace)
 
 
 def add_parameter(function: cst.FunctionDef, name: str) -> cst.FunctionDef:

@@ -13,6 +13,9 @@ from migrator.edits import AddImport, InsertAfter, InsertBefore, Labelled
 from migrator.facts.syntax import Module
 
 
+_WIDTH = 100
+
+
 def is_imported(module: Module, line: str) -> bool:
     """True when the module's top level already has every name of an import line."""
     node = ast.parse(line).body[0]
@@ -44,6 +47,7 @@ def import_edits(module: Module, wanted: list[Labelled], own: frozenset[str] = f
     edits: list[Labelled] = []
     for text, one in sorted(lines.items(), key=lambda item: (_kind(item[0]), item[0].startswith("from"), item[0])):
         anchor, above = _anchor(leading, text, own)
+        text = _wrapped(text)
         if anchor is not None:
             insert = InsertBefore if above else InsertAfter
             edits.append(replace(one, edit=insert(module.span(anchor), text + "\n")))
@@ -54,6 +58,15 @@ def import_edits(module: Module, wanted: list[Labelled], own: frozenset[str] = f
             else:
                 edits.append(replace(one, edit=InsertBefore(module.span(first), text + "\n")))
     return edits
+
+
+def _wrapped(text: str) -> str:
+    """A long line with its names in parentheses, as formatters break it."""
+    if len(text) <= _WIDTH:
+        return text
+    head, _, names = text.partition(" import ")
+    within = f"    {names}\n" if len(names) + 4 <= _WIDTH else "".join(f"    {name},\n" for name in names.split(", "))
+    return f"{head} import (\n{within})"
 
 
 def _kind(text: str) -> int:

@@ -237,7 +237,11 @@ class _Rewriter(cst.CSTTransformer):
             edit = labelled.edit
             self.applied.add(labelled)
             if isinstance(edit, InsertBefore):
-                self._join(before, self._statements(labelled, edit.text))
+                more = self._statements(labelled, edit.text)
+                if before and isinstance(before[-1], cst.FunctionDef | cst.ClassDef):
+                    self._again(more, 0, leading_lines=[cst.EmptyLine(indent=False)] * below)
+                    below = 0
+                self._join(before, more)
                 below = max(below, len(edit.text) - len(edit.text.rstrip("\n")) - 1)
             elif isinstance(edit, InsertAfter):
                 after += self._statements(labelled, edit.text)
@@ -257,6 +261,8 @@ class _Rewriter(cst.CSTTransformer):
             blank, rest = _split_leading(own)
             wanted = before[0].leading_lines
             missing = blank[len(wanted) :]
+            if blank and any(line.comment is not None for line in rest):
+                below = max(below, 1)  # a comment that starts a paragraph goes on to start one
             self._again(before, 0, leading_lines=[*wanted, *missing])
             if inner:
                 self._again(inner, 0, leading_lines=[*[cst.EmptyLine(indent=False)] * below, *rest])

@@ -17,7 +17,7 @@ _FILES = re.compile(
     r"|getmtime|stat|check_integrity|check_sha1|check_md5)$"
 )
 _RANK = re.compile(r"(?<![a-z])(rank|main_process|master|is_main|is_chief|primary)(?![a-z])", re.IGNORECASE)
-_LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+_PASSES_BY = (ast.Return, ast.Break, ast.Continue)  # who raises ends the program, of all processes
 _DEPTH = 3
 
 
@@ -44,7 +44,7 @@ def _on_the_way(program: Program, module: Module, ancestor: ast.AST, child: ast.
         block = getattr(ancestor, name, None)
         if isinstance(block, list) and child in block:
             for earlier in block[: block.index(child)]:
-                if isinstance(earlier, ast.If) and any(isinstance(n, _LEAVES) for n in ast.walk(earlier)):
+                if isinstance(earlier, ast.If) and any(isinstance(n, _PASSES_BY) for n in ast.walk(earlier)):
                     why = differs(program, module, earlier.test)
                     if why:
                         return why
@@ -124,7 +124,7 @@ def missing_file_test(program: Program, statement: Span) -> Span | None:
     if found is None or passed_by(program, module, found):
         return None
     inside = [n for part in (*found.body, *found.orelse) for n in ast.walk(part)]
-    if any(isinstance(n, _LEAVES) and not isinstance(n, ast.Raise) for n in inside):
+    if any(isinstance(n, _PASSES_BY) for n in inside):
         return None
     if any(isinstance(n, ast.Call) and program.is_wrapped(module, n.func) for n in inside):
         return None

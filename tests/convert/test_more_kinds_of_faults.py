@@ -366,6 +366,38 @@ def test_a_comment_on_the_first_statement_stays_beside_it(project):
     assert "    share_random_numbers()\n\n    # Train\n    main()\n" in Path("train.py").read_text()
 
 
+def test_processes_meet_below_lines_that_only_say_where_to_import_from(project):
+    (project.folder / "train.py").write_text(
+        "import sys\n\nimport torch\nfrom torch import nn\n\nif __package__ is None:\n    import os\n    sys.path.append('.')\n\n"
+        "steps = int(sys.argv[1])\nmodel = nn.DataParallel(nn.Linear(2, 2))\n\n# Train\nfor _ in range(steps):\n"
+        "    model(torch.randn(4, 2)).sum().backward()\n"
+    )
+    project.convert()
+    assert (
+        "    sys.path.append('.')\n\nsetup_distributed()\nshare_random_numbers()\nsteps ="
+        in Path("train.py").read_text()
+    )
+
+
+def test_long_imports_of_helpers_are_broken_as_formatters_do(project):
+    project.write("folders.py", "import os, time\n\n\ndef make(x):\n    os.makedirs(x + time.strftime('%H'))\n")
+    text, _ = project.train(
+        "import folders\n---\nfolders.make('runs')\nlog = SummaryWriter()\nwith_data = download = 1\n"
+        "name = time.strftime('%H')\nos.makedirs(name)\nimport torchvision\ntorchvision.datasets.MNIST('d', download=True)"
+    )
+    block = text[text.index("from ddp_utils import") :].partition("\n\n")[0]
+    assert block.startswith("from ddp_utils import (\n    NoWriter,\n") or len(block.splitlines()[0]) <= 100
+    assert max(map(len, block.splitlines())) <= 100
+
+
+def test_a_program_that_may_raise_for_a_missing_file_is_still_waited_for(project):
+    text, _ = project.train(
+        "if not os.path.isdir('data'):\n    raise SystemExit('no data')\ntorch.save(model.state_dict(), 'a.pt')\n"
+        "model.load_state_dict(torch.load('a.pt'))"
+    )
+    assert "    dist.barrier()\n    model.load_state_dict(" in text
+
+
 def test_torch_is_not_imported_below_the_project_s_own_modules(project):
     project.write("other.py", "")
     project.write("notes.py", "import os\n\nimport other\n\n\ndef keep(x):\n    open('notes', 'w').write(x)\n")

@@ -151,7 +151,7 @@ Z = InsertAfter
         ("a()\nb()\n", A, "b()", "a()\nn()\nb()\n"),
         ("a()\nb()\n", Z, "b()", "a()\nb()\nn()\n"),
         ("a()\nb()", Z, "b()", "a()\nb()\nn()"),
-        ("a()\n\n# why\nb()\n", A, "b()", "a()\n\nn()\n# why\nb()\n"),
+        ("a()\n\n# why\nb()\n", A, "b()", "a()\n\nn()\n\n# why\nb()\n"),
         ("a()  # one\nb()\n", Z, "a()", "a()  # one\nn()\nb()\n"),
         ("a(); b(); c()\n", A, "b()", "a()\nn()\nb()\nc()\n"),
         ("a(); b(); c()  # all\n", Z, "b()", "a()\nb()\nn()\nc()  # all\n"),
