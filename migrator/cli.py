@@ -101,10 +101,10 @@ def _walk(folder: Path) -> Tree:
 
 
 def _rule_ids(incomplete: str) -> list[tuple[str, str]]:
-    """Shell completion of rule ids."""
+    """Shell completion of rule ids; their names are short enough to stay on one line."""
     from codemods import load_rules
 
-    return [(rule.id, rule.summary) for rule in load_rules() if rule.id.startswith(incomplete.upper())]
+    return [(rule.id, rule.name) for rule in load_rules() if rule.id.startswith(incomplete.upper())]
 
 
 # -------------------------------------------------------------------- convert
@@ -193,6 +193,10 @@ def convert(
     unsafe: Annotated[
         bool | None, typer.Option("--unsafe", help="Also take fixes that change a hyper-parameter or a metric.")
     ] = None,
+    scripts: Annotated[
+        bool | None,
+        typer.Option("--scripts", help="Also change the lines of shell scripts, Makefiles and READMEs that start them."),
+    ] = None,
     allow_dirty: Annotated[
         bool, typer.Option("--allow-dirty", help="Write although git has uncommitted changes there.")
     ] = False,
@@ -259,11 +263,12 @@ def convert(
     if write and output is not None:
         _fail("--write changes the files in place, --output leaves them alone: give one of them", 2)
     given: dict[str, Any] = {"target": to, "sampling": sampling, "keep_prefix": keep_prefix, "unsafe": unsafe}
+    given["scripts"] = scripts
     given |= {"select": _known_rules(select), "ignore": _known_rules(ignore)}
     options = _options({**policies, **given}, Path() if dash else paths[0])
     _check_report(report, dash)
-    if options.target != "accelerate" and (options.keep_prefix or launch_config is not None):
-        _fail("--keep-prefix and --launch-config are for --to accelerate", 2)
+    if options.target != "accelerate" and (options.keep_prefix or options.accumulate or launch_config is not None):
+        _fail("--keep-prefix, --accumulate and --launch-config are for --to accelerate", 2)
     if dash:
         conversions, bases, errors = _convert_input(
             options, choose := _choice(apply, interactive, save_selection, 1, dash)

@@ -16,23 +16,29 @@ from typing import TYPE_CHECKING
 
 from codemods import load_rules
 from codemods.base import Context, Diagnostic, Options, Rule
-from migrator.edits import AddHelper, AddImport, Edit, InsertBefore, Labelled
+from migrator.bystanders import needed_elsewhere, without_drops, without_vendored
+from migrator.edits import AddHelper, AddImport, Edit, InsertBefore, Label, Labelled, ReplaceText
+from migrator.facts.ddp_form import is_ddp_form
 from migrator.facts.program import Program
 from migrator.facts.sharing import Sharing, choose_sharing
 from migrator.facts.syntax import Module, Span
+from migrator.facts.training import read_training
 from migrator.helpers import (
     catalogue,
     fits_inline,
     free_module_name,
     helper_imports,
     helper_text,
+    helpers_in,
     is_helper_module,
     module_text,
+    own_module,
     with_needs,
 )
 from migrator.imports import import_edits
-from migrator.launch import accelerate_line
+from migrator.launch import launch_line
 from migrator.project import Project, load_project
+from migrator.scripts import read_script
 from migrator.source import Source, SourceError
 from migrator.timing import stage
 
@@ -43,23 +49,19 @@ if TYPE_CHECKING:
 MODERN_RULES = frozenset({"MG001", "MG004", "MG005", "MG006", "MG007", "MG008", "MG009", "MG010"})
 # What starts several processes, and what makes a model train over them; each is of no use without the other.
 JOINS, WRAPS = frozenset({"MG101", "MG104"}), frozenset({"MG301", "MG302", "MG305"})
-_FROM_DDP = (
-    "this program uses DistributedDataParallel already, which is not converted to accelerate's form: convert the"
-    " DataParallel program that it came from, or take DistributedSampler out and prepare() in, by hand"
-)
 _IGNORE = re.compile(r"#\s*mgmigrate:\s*ignore\[([A-Z0-9, ]+)\]")
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file before and after; `before` is None for a new file.  Line labels are pairs of rule id and reason."""
+    """One file before and after; `before` is None for a new file.  Line labels say which fixes changed a line."""
 
     path: str
     before: str | None
     after: str
     source: Source | None
-    labels_before: dict[int, frozenset[tuple[str, str]]]
-    labels_after: dict[int, frozenset[tuple[str, str]]]
+    labels_before: dict[int, frozenset[Label]]
+    labels_after: dict[int, frozenset[Label]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,21 @@ def convert_program(
 
     `overlay` holds files, by absolute path, that are to be taken instead of what the disk holds; `choose` may leave fixes out.
     """
-    return convert_loaded(entry, Program(load_project(entry, source, overlay)), options, choose)
+    return convert_loaded(entry, Program(load_project(entry, source, overlay)), options, choose, overlay)
 
 
-def convert_loaded(entry: Path, program: Program, options: Options, choose: Choice | None = None) -> Conversion:
+def convert_loaded(
+    entry: Path,
+    program: Program,
+    options: Options,
+    choose: Choice | None = None,
+    overlay: Mapping[Path, Source] | None = None,
+) -> Conversion:
     """The same for a program that is loaded and linked already."""
+    if options.target == "accelerate" and is_ddp_form(program):
+        from migrator.from_ddp import convert_from_ddp
+
+        return _whole(convert_from_ddp(entry, program, options, overlay or {}), choose)
     if entry.suffix == ".ipynb":
         from migrator.notebook_launch import convert_notebook
 
@@ -119,7 +131,7 @@ def modernise(entry: Path, source: Source | None = None, overlay: Mapping[Path, 
     program = Program(load_project(entry, source, overlay))
     context = Context(program, Sharing("call", "as the original"), Options())
     found = [d for rule in load_rules() if rule.id in MODERN_RULES for d in rule.check(context) if d.fix]
-    diagnostics, changes = _apply(program.project, program, found, context.options)
+    diagnostics, changes = apply_fixes(program.project, program, found, context.options)
     return Conversion(
         program.project.entry.path, "modernised" if changes else "unchanged", tuple(changes), tuple(diagnostics), ""
     )
@@ -138,16 +150,25 @@ def convert_project(entry: Path, program: Program, options: Options, choose: Cho
         return _nothing_to_do(program, shown, tuple(_problem(error) for error in project.problems), options)
     sharing, diagnostics = diagnose(program, options)
     diagnostics = _whole_or_nothing(program, diagnostics)
-    diagnostics, changes = _apply(project, program, diagnostics, options)
+    diagnostics, changes = apply_fixes(project, program, diagnostics, options)
     whole = _conversion(program, options, sharing, diagnostics, changes)
     left_out = choose(whole) if choose is not None else {}
     if not left_out:
         return whole
-    diagnostics, changes = _apply(project, program, [left_out.get(d, d) for d in diagnostics], options)
+    diagnostics, changes = apply_fixes(project, program, [left_out.get(d, d) for d in diagnostics], options)
     chosen = _conversion(program, options, sharing, diagnostics, changes)
     if any(d.fix and d.rule in JOINS | WRAPS for d in chosen.diagnostics):
         return chosen
     return replace(chosen, launch=f"python {project.command}", way="", reason="")  # it stays one process
+
+
+def _whole(conversion: Conversion, choose: Choice | None) -> Conversion:
+    """A conversion of which all fixes are one: without one of them nothing is left."""
+    left_out = choose(conversion) if choose is not None else {}
+    if not left_out:
+        return conversion
+    told = tuple(left_out.get(d, d) for d in conversion.diagnostics)
+    return replace(conversion, outcome="unchanged", changes=(), diagnostics=told, launch="", way="", reason="")
 
 
 def _conversion(
@@ -173,16 +194,32 @@ def diagnose(program: Program, options: Options) -> tuple[Sharing, list[Diagnost
     if not program.trains:
         sharing = Sharing("alone", "the program only evaluates: it runs on one GPU")
     else:
-        sharing = choose_sharing(program, options.sampling, options.loss, options.find_unused)
-        if sharing.way == "batch" and options.target == "accelerate":
-            why = sharing.reason[len(sharing.reason.partition(" (")[0]) :]  # the obstacle, with its place
+        loss = "local" if options.batch_of_process else options.loss
+        sharing = choose_sharing(program, options.sampling, loss, options.find_unused)
+        whole = sharing.training is not None and sharing.training.whole is not None
+        if options.batch_of_process:  # what is computed of a share has been computed of a share before
+            own = read_training(program, loss, options.find_unused)
+            if own.loaders and own.loop is not None:
+                kept = replace(own, whole=None)
+                whole, sharing = False, Sharing("distributed", "each process loads its own batches", kept)
+        if options.target == "accelerate" and (whole or (sharing.way == "batch" and options.batch == "per-gpu")):
+            why = " (the loss needs the whole batch)" if whole else ""
+            why = sharing.reason[len(sharing.reason.partition(" (")[0]) :] or why  # the obstacle, with its place
             sharing = Sharing("call", f"the batch is split where the model is called, as DataParallel split it{why}")
-    context = Context(program, sharing, options)
     rules = [rule for rule in load_rules() if _selected(rule, options) and (program.trains or rule.evaluation)]
-    diagnostics: list[Diagnostic] = list(problems)
-    for rule in rules:
-        diagnostics += rule.check(context)
+    diagnostics = _checked(rules, program, sharing, options)
+    if sharing.way in ("distributed", "batch") and options.sampling == "auto":
+        why = needed_elsewhere(program, diagnostics)
+        if why:
+            sharing = Sharing("call", f"the batch is split where the model is called, as DataParallel split it ({why})")
+            diagnostics = _checked(rules, program, sharing, options)
+    diagnostics = without_drops(program, without_vendored(program, [*problems, *diagnostics]))
     return sharing, _without_suppressed(program, diagnostics)
+
+
+def _checked(rules: Sequence[Rule], program: Program, sharing: Sharing, options: Options) -> list[Diagnostic]:
+    context = Context(program, sharing, options)
+    return [diagnostic for rule in rules for diagnostic in rule.check(context)]
 
 
 def _whole_or_nothing(program: Program, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
@@ -216,8 +253,6 @@ def _nothing_to_do(program: Program, shown: str, problems: tuple[Diagnostic, ...
         )
         for one in program.look_alikes
     ]
-    if options.target == "accelerate" and program.existing_ddp:
-        rows.append(Diagnostic("MG902", program.existing_ddp[0].at, _FROM_DDP, "question", None, "display-only"))
     if not program.look_alikes:  # a question is not nothing
         why = (
             "DataParallel is only mentioned, never called"
@@ -228,25 +263,6 @@ def _nothing_to_do(program: Program, shown: str, problems: tuple[Diagnostic, ...
     return Conversion(shown, "nothing", (), tuple(rows), "")
 
 
-def launch_line(project: Project, options: Options) -> str:
-    """The command that starts the converted program: by default on all GPUs of this machine, on a port that is free.
-
-    `--standalone` would ignore a port, so a chosen one goes without it.  On several machines the same line is run on each.
-    """
-    if options.target == "accelerate":
-        return accelerate_line(project.command, options)
-    processes = f"--nproc_per_node={options.nproc or 'gpu'}"
-    program = (
-        project.command if project.package else f"-- {project.entry.path}"
-    )  # torchrun would take options for its own
-    if options.nodes > 1:
-        meeting = f"--nnodes={options.nodes} --rdzv_backend=c10d --rdzv_endpoint=HOST:{options.master_port or 29500}"
-        return f"torchrun {meeting} {processes} {program}"
-    if options.master_port:
-        return f"torchrun {processes} --master_port={options.master_port} {program}"
-    return f"torchrun --standalone {processes} {program}"
-
-
 def policies_of(diagnostics: Sequence[Diagnostic], options: Options) -> tuple[str, ...]:
     """The flags that changed the training on purpose, as the user gives them: only those that something came of."""
     flags = {
@@ -255,6 +271,7 @@ def policies_of(diagnostics: Sequence[Diagnostic], options: Options) -> tuple[st
         "MG403": f"--amp {options.amp}",
         "MG404": f"--amp {options.amp}",
         "MG321": "--sync-bn",
+        "MG412": "--accumulate",
     }
     converted = {d.rule for d in diagnostics if d.fix}
     asked = ["--loss local"] if options.loss == "local" else []
@@ -331,7 +348,7 @@ def apply_fixes(
 def _rewrite(project: Project, program: Program, diagnostics: list[Diagnostic], options: Options) -> list[FileChange]:
     from migrator.rewrite import apply_edits
 
-    labelled = [Labelled(edit, d.rule, d.fix.reason) for d in diagnostics if d.fix for edit in d.fix.edits]
+    labelled = [Labelled(edit, d.rule, d.fix.reason, d.at) for d in diagnostics if d.fix for edit in d.fix.edits]
     names = [one.edit.name for one in labelled if isinstance(one.edit, AddHelper)]
     respelled = _respelled(program, [helper.name for helper in with_needs(names)])
     if respelled:
@@ -343,8 +360,9 @@ def _rewrite(project: Project, program: Program, diagnostics: list[Diagnostic], 
     if not plain:
         return []
     by_path: dict[str, list[Labelled]] = defaultdict(list)
+    texts: dict[str, list[Labelled]] = defaultdict(list)
     for one in plain:
-        by_path[one.edit.at.path].append(one)
+        (texts if isinstance(one.edit, ReplaceText) else by_path)[one.edit.at.path].append(one)
     new_files: list[FileChange] = []
     wanted_helpers = [x for x in labelled if isinstance(x.edit, AddHelper)]
     for one in _place_helpers(project, program, wanted_helpers, new_files, options.inline_helpers, respelled):
@@ -361,7 +379,18 @@ def _rewrite(project: Project, program: Program, diagnostics: list[Diagnostic], 
         if by_path[module.path]:
             rewritten = apply_edits(module.text, by_path[module.path])
             changes.append(_change(module, rewritten))
-    return [*changes, *new_files]
+    return [*changes, *new_files, *(_text_change(project, path, edits) for path, edits in texts.items())]
+
+
+def _text_change(project: Project, path: str, edits: list[Labelled]) -> FileChange:
+    """The change of a file that is no Python."""
+    source = read_script(project, Path(path))
+    text = source.text
+    for one in sorted(edits, key=lambda one: one.edit.at.start, reverse=True):
+        assert isinstance(one.edit, ReplaceText)
+        text = text[: one.edit.at.start] + one.edit.text + text[one.edit.at.end :]
+    labels = {one.edit.at.line: frozenset({one.label}) for one in edits}  # a launch line stays one line
+    return FileChange(path, source.text, text, source, labels, labels)
 
 
 def _change(module: Module, rewritten: Rewritten) -> FileChange:
@@ -387,18 +416,23 @@ def _place_helpers(
     only_entry = all(one.edit.at.path == entry.path for one in wanted)
     if only_entry and (inline or fits_inline(helpers)) and program.entry.first is not None:
         place = program.region.last if program.region is not None else _definition_place(entry)
-        edits = [
-            Labelled(InsertBefore(place, _spaced(_respell(helper_text(helpers), respelled))), label.rule, label.reason)
-        ]
-        edits += [Labelled(AddImport(place, line), label.rule, label.reason) for line in helper_imports(helpers)]
+        edits = [replace(label, edit=InsertBefore(place, _spaced(_respell(helper_text(helpers), respelled))))]
+        edits += [replace(label, edit=AddImport(place, line)) for line in helper_imports(helpers)]
         return edits
-    taken = {name for module in program.modules for name in (module.name.rpartition(".")[2], *module.scope.bindings)}
-    name = free_module_name(project.folder, taken, any("accelerator" in helper.text for helper in helpers))
+    accelerate = any("accelerator" in helper.text for helper in helpers)
+    earlier = None if respelled else own_module(project.folder, project.overlay, accelerate)
+    if earlier is not None:  # another program of this folder was converted before
+        name, source = earlier
+        helpers = with_needs([*names, *helpers_in(source)])
+    else:
+        taken = {n for module in program.modules for n in (module.name.rpartition(".")[2], *module.scope.bindings)}
+        name, source = free_module_name(project.folder, taken, accelerate), None
     path = str(Path(entry.path).with_name(f"{name}.py"))
     home = f"{project.package}.{name}" if project.package else name
     text = _respell(module_text(helpers), respelled)
-    labels = {line: frozenset({(label.rule, label.reason)}) for line in range(1, text.count("\n") + 2)}
-    new_files.append(FileChange(path, None, text, None, {}, labels))
+    if source is None or source.text != text:
+        labels = {line: frozenset({label.label}) for line in range(1, text.count("\n") + 2)}
+        new_files.append(FileChange(path, source.text if source is not None else None, text, source, {}, labels))
     used: dict[str, list[Labelled]] = defaultdict(list)
     for one in wanted:
         used[one.edit.at.path].append(one)
@@ -407,9 +441,7 @@ def _place_helpers(
         first = requests[0]
         asked = {one.edit.name for one in requests if isinstance(one.edit, AddHelper)}
         imported = sorted(respelled.get(one, one) for one in asked)
-        edits.append(
-            Labelled(AddImport(first.edit.at, f"from {home} import {', '.join(imported)}"), first.rule, first.reason)
-        )
+        edits.append(replace(first, edit=AddImport(first.edit.at, f"from {home} import {', '.join(imported)}")))
     return edits
 
 

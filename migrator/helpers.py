@@ -8,12 +8,14 @@ needs a few lines, or a new module beside the entry with imports where they are 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import codemods.templates
+from migrator.source import Source, read_source
 
 _INLINE_LINES = 60
 _MODULE_NAMES = ("ddp_utils", "distributed_utils", "multi_process", "training_processes")
@@ -111,6 +113,25 @@ def module_text(helpers: list[Helper]) -> str:
     rest = [line for line in imports if _is_installed(line)]
     blocks = ["\n".join(block) for block in (standard, rest) if block]
     return '"""What the processes of this program share."""\n\n' + "\n\n".join(blocks) + "\n\n\n" + helper_text(helpers)
+
+
+def own_module(folder: Path, overlay: Mapping[Path, Source], accelerate: bool) -> tuple[str, Source] | None:
+    """The module of helpers that an earlier conversion put into the folder: its name and text, when nobody changed it."""
+    for name in _MODULE_NAMES[accelerate:]:
+        path = folder / f"{name}.py"
+        source = overlay.get(path.resolve()) or (read_source(path) if path.is_file() else None)
+        if source is not None and source.text == module_text(with_needs(_defined(source.text))):
+            return name, source
+    return None
+
+
+def helpers_in(source: Source) -> list[str]:
+    """Names of the helpers in such a module."""
+    return _defined(source.text)
+
+
+def _defined(text: str) -> list[str]:
+    return [name for name in re.findall(r"^(?:def|class) (\w+)", text, re.MULTILINE) if name in catalogue()]
 
 
 def free_module_name(folder: Path, taken: Iterable[str], accelerate: bool = False) -> str:

@@ -29,6 +29,7 @@ class Project:
     modules: dict[str, Module]
     root: Path
     problems: list[SourceError] = field(default_factory=list)
+    overlay: Mapping[Path, Source] = field(default_factory=dict)  # files that are to be taken instead of the disk's
 
     @property
     def folder(self) -> Path:
@@ -72,7 +73,7 @@ def load_project(entry: Path, source: Source | None = None, overlay: Mapping[Pat
     root = project_root(entry)
     roots = [entry.resolve().parent, root, *_folders_between(entry.resolve().parent, root)]
     module = Module(source, _module_name(entry.resolve(), root), entry.name == "__init__.py")
-    project = Project(module, {module.name: module}, root)
+    project = Project(module, {module.name: module}, root, overlay=overlay)
     roots += _path_edits(module, entry)
     known: dict[Path, Module] = {entry.resolve(): module}
     queue = deque([(module, entry.resolve())])

@@ -30,11 +30,17 @@ def encoded(change: FileChange) -> bytes:
         raise WriteError(f"{change.path}: {bad!r} cannot be written in {change.source.encoding}") from error
 
 
-def check_result(conversion: Conversion, options: Options, partial: bool = False) -> None:
+def check_result(
+    conversion: Conversion, options: Options, partial: bool = False, beside: Iterable[Conversion] = ()
+) -> None:
     """Refuse a result that does not parse, or that a second run would change again (`partial`: where fixes were refused, it
-    would offer them again)."""
+    would offer them again).  `beside` are all conversions that are written together, in their order."""
     overlay = dict(after_files(conversion))
+    for other in beside:
+        overlay.update(after_files(other))
     for change in conversion.changes:
+        if not change.path.endswith((".py", ".ipynb")):
+            continue  # a launch line of a script
         try:
             parse_tree(Source(change.path, change.after))
         except SourceError as error:
@@ -61,15 +67,16 @@ def after_files(conversion: Conversion) -> Iterator[tuple[Path, Source]]:
 def target_contents(conversions: list[Conversion], output: Path | None, bases: Sequence[Path]) -> dict[Path, bytes]:
     """What to write where: in place, or below `output` relative to the base of each conversion."""
     contents: dict[Path, bytes] = {}
+    texts: dict[Path, str] = {}
     for conversion, base in zip(conversions, bases, strict=True):
         paths = [Path(os.path.abspath(change.path)) for change in conversion.changes]
         common = Path(os.path.commonpath([os.path.abspath(base), *(p.parent for p in paths)])) if paths else base
         for change, path in zip(conversion.changes, paths, strict=True):
             target = Path(change.path) if output is None else output / path.relative_to(common)
             data = encoded(change)
-            if contents.get(target, data) != data:
+            if contents.get(target, data) != data and texts[target] != change.before:
                 raise WriteError(f"{target}: two programs want it changed differently; convert them one at a time")
-            contents[target] = data
+            contents[target], texts[target] = data, change.after  # the last of those that build on each other
     return contents
 
 

@@ -17,6 +17,8 @@ _SKIPPED = {"site-packages", "venv", "node_modules", "__pycache__", "build", "di
 _MAX_FILES = 3000
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+([^#\n]*)|import[ \t]+([^#\n]*))", re.MULTILINE)
 
+_STARTS = re.compile(r"^(if\s.*__name__|[A-Za-z_][\w.]*\(|for\s|with\s|while\s)", re.MULTILINE)
+
 
 def used_by_others(modules: dict[str, Module], root: Path) -> frozenset[str]:
     """Paths of the modules that files outside the program import, directly or through other modules."""
@@ -39,6 +41,31 @@ def used_by_others(modules: dict[str, Module], root: Path) -> frozenset[str]:
             found.add(module.path)
             queue += [m for name in module.imported_modules for part in name.split(".") for m in by_tail.get(part, ())]
     return frozenset(found)
+
+
+def other_programs_using(
+    definitions: set[tuple[str, str]], modules: dict[str, Module], root: Path
+) -> dict[tuple[str, str], str]:
+    """Which of the definitions, by path and name, files outside the program import and name, each with the first such file.
+
+    Only what can be started counts: a file with statements of its own, not a test of the definitions.
+    """
+    own = {os.path.realpath(module.path) for module in modules.values()}
+    found: dict[tuple[str, str], str] = {}
+    for path in _other_files(root, own):
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        named = [one for one in definitions if one not in found and re.search(rf"\b{re.escape(one[1])}\b", text)]
+        if not named or not _STARTS.search(text) or path.name.startswith("test_"):
+            continue
+        imported = set(_imported(text))
+        for one in named:
+            module = Path(one[0])
+            if (module.parent.name if module.stem == "__init__" else module.stem) in imported or one[1] in imported:
+                found[one] = str(path)
+    return found
 
 
 def _other_files(root: Path, own: set[str]) -> Iterable[Path]:

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from migrator.facts import chosen
 from migrator.facts.syntax import Binding, FunctionNode, Module, Scope, argument, dotted
 
 # Methods that give their object back.
@@ -65,6 +66,11 @@ class Resolver:
         self._partial: dict[ast.AST, tuple[int, tuple[Value, ...]]] = {}
         self._lowest = _MAX_DEPTH + 1
         self._call_sites: dict[ast.AST, list[tuple[Module, ast.Call]]] | None = None
+        self._partials: dict[ast.AST, list[tuple[Module, ast.Call]]] = {}  # partial(function, ...)
+        self._through: dict[
+            ast.AST, list[tuple[Module, ast.AST]]
+        ] = {}  # calls of such a partial, or of a table's entry
+        self._decorated: dict[ast.AST, list[tuple[Module, ast.AST]]] = {}  # what a decorator is given
         self._by_tail: dict[str, list[str]] = {}
         for module in modules.values():
             self._index(module)
@@ -222,7 +228,7 @@ class Resolver:
             return direct
         if isinstance(func, ast.Attribute):
             if func.attr not in self.methods:
-                return None
+                return self._held(module, func)
             scope = module.scope_of.get(func, module.scope)
             if isinstance(func.value, ast.Name) and func.value.id == scope.self_name and scope.owner_class is not None:
                 cls = scope.owner_class.node
@@ -260,22 +266,99 @@ class Resolver:
                     return value.module, value.node
         return None
 
+    def _held(self, module: Module, func: ast.Attribute) -> tuple[Module, ast.AST] | None:
+        """The function that an attribute holds: `self.step = step` and then `self.step(batch)`."""
+        if func.attr not in self.attribute_writes:
+            return None
+        held = {(v.module, v.node) for v in self.values(module, func) if v.kind == "function"}
+        only = next(iter(held)) if len(held) == 1 else (None, None)
+        return (only[0], only[1]) if only[0] is not None and only[1] is not None else None
+
     def call_sites(self, function: ast.AST) -> list[tuple[Module, ast.Call]]:
         """All calls in the program that run this function (a class's call sites are its `__init__`'s)."""
         if self._call_sites is None:
             self._call_sites = {}
-            for module, call in self.calls:
-                found = self.callee(module, call)
-                if found is None:
-                    continue
-                target = found[1]
-                if isinstance(target, ast.ClassDef):
-                    init = self.method(found[0], target, "__init__")
-                    if init is not None:
-                        self._call_sites.setdefault(init[1], []).append((module, call))
-                self._call_sites.setdefault(target, []).append((module, call))
-            self._memo.clear()  # answers about parameters from before all calls were known
+            missed = [one for one in self.calls if not self._add_site(*one)]
+            for decorator, given in chosen.decorations(self):
+                self._decorated.setdefault(decorator, []).append(given)
+            self._forget()
+            for module, call in missed:  # callbacks and entries of tables, now that it is known what is handed on
+                if not self._add_site(module, call):
+                    self._add_chosen(module, call)
+            self._forget()
         return self._call_sites.get(function, [])
+
+    def _forget(self) -> None:
+        """Drop answers about parameters from before all calls were known."""
+        self._memo.clear()
+        self._partial.clear()
+
+    def _add_site(self, module: Module, call: ast.Call) -> bool:
+        assert self._call_sites is not None
+        found = self.callee(module, call)
+        if found is None:
+            return False
+        target = found[1]
+        if isinstance(target, ast.ClassDef):
+            init = self.method(found[0], target, "__init__")
+            if init is not None:
+                self._call_sites.setdefault(init[1], []).append((module, call))
+        self._call_sites.setdefault(target, []).append((module, call))
+        return True
+
+    def _add_chosen(self, module: Module, call: ast.Call) -> None:
+        """A call of something that is chosen by name, or of a partial function; and the making of a partial."""
+        assert self._call_sites is not None
+        inner = chosen.partial_of(module, call)
+        if inner is not None:
+            for value in self.values(module, inner):
+                if value.kind == "function" and value.node is not None:
+                    self._partials.setdefault(value.node, []).append((module, call))
+            return
+        if isinstance(call.func, ast.Subscript | ast.Call | ast.Name):
+            for value in self.candidates(module, call.func):
+                if value.kind in ("function", "class") and value.node is not None and value.module is not None:
+                    target: ast.AST = value.node
+                    if isinstance(target, ast.ClassDef):
+                        init = self.method(value.module, target, "__init__")
+                        target = init[1] if init is not None else target
+                    self._call_sites.setdefault(target, []).append((module, call))
+        if isinstance(call.func, ast.Name | ast.Attribute) and self._may_hold_function(call.func):
+            for value in self.values(module, call.func):
+                made = chosen.partial_of(value.module, value.node) if value.module is not None else None
+                if made is not None and value.module is not None:
+                    for function in self.values(value.module, made):
+                        if function.kind == "function" and function.node is not None:
+                            self._through.setdefault(function.node, []).append((module, call))
+
+    def _may_hold_function(self, func: ast.Name | ast.Attribute) -> bool:
+        return isinstance(func, ast.Name) or func.attr in self.attribute_writes
+
+    def uses_of(self, function: ast.AST) -> list[tuple[Module, ast.AST]]:
+        """Where a function is run: its calls, and where it is only named, as a callback is (`Engine(step)`, `partial(step)`)."""
+        sites: list[tuple[Module, ast.AST]] = [*self.call_sites(function), *self._through.get(function, ())]
+        if sites:
+            return sites
+        name = getattr(function, "name", None)
+        for module in self.modules.values():
+            for node in module.nodes:
+                if function is node and isinstance(node, ast.Lambda):
+                    sites.append((module, module.parents[node]))
+                elif isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+                    if any(value.node is function for value in self.values(module, node)):
+                        sites.append((module, node))
+        return sites
+
+    def class_of(self, value: Value) -> tuple[Module, ast.ClassDef] | None:
+        """The project's class of an instance."""
+        if value.kind != "instance" or not isinstance(value.node, ast.Call) or value.module is None:
+            return None
+        found = self.callee(value.module, value.node)
+        return (found[0], found[1]) if found is not None and isinstance(found[1], ast.ClassDef) else None
+
+    def candidates(self, module: Module, func: ast.AST) -> list[Value]:
+        """What a function or class that is chosen by a name may be; empty where the table is not in sight."""
+        return chosen.candidates(self, module, func)
 
     # ---------------------------------------------------------------- values
     def values(self, module: Module, node: ast.AST | None) -> tuple[Value, ...]:
@@ -355,6 +438,10 @@ class Resolver:
         owner_scope, bindings = found
         for binding in bindings:
             yield from self._binding(module, owner_scope, binding)
+
+    def bound(self, module: Module, scope: Scope, binding: Binding) -> Iterator[Value]:
+        """What a binding of a scope gives its name."""
+        return self._binding(module, scope, binding)
 
     def _binding(self, module: Module, scope: Scope, binding: Binding) -> Iterator[Value]:
         if binding.kind == "assign" and binding.value is not None:
@@ -442,11 +529,27 @@ class Resolver:
             return
         yield from self._elements(module, iterated, None)
 
+    def _is_dict(self, value: Value) -> bool:
+        """True for `dict(...)` and for objects of a subclass of it."""
+        if value.kind == "call":
+            return value.name in ("dict", "collections.OrderedDict", "easydict.EasyDict", "munch.Munch")
+        found = self.class_of(value)
+        return found is not None and not self.external_bases(*found).isdisjoint(_DICTS)
+
+    def elements(self, module: Module, container: ast.AST) -> Iterator[Value]:
+        """Everything that a list, tuple or dictionary holds."""
+        return self._elements(module, container, None)
+
     def _elements(self, module: Module, container: ast.AST, key: object) -> Iterator[Value]:
         """Elements of a list, tuple or dictionary; with a constant key only the one it names."""
         matched = False
         for value in self.values(module, container):
             owner = value.module
+            if owner is not None and value.is_call and isinstance(value.node, ast.Call):
+                for keyword in value.node.keywords if self._is_dict(value) else ():
+                    if keyword.arg is not None and (key is None or key == keyword.arg):
+                        matched = True
+                        yield from self.values(owner, keyword.value)
             if value.kind != "display" or owner is None:
                 continue
             if isinstance(value.node, ast.Dict):
@@ -503,7 +606,14 @@ class Resolver:
             given = argument(call, binding.target, position)
             if given is not None:
                 yield from self.values(caller, given)
-        if not sites and binding.value is None:
+        partials, decorated = self._partials.get(function, ()), self._decorated.get(function, ())
+        for caller, call in partials:
+            given = argument(call, binding.target, binding.path[0] + 1 if binding.path else None)
+            if given is not None:
+                yield from self.values(caller, given)
+        if decorated and binding.path == (1 if bound else 0,):
+            yield from map(_definition_value, decorated)
+        if not (sites or partials or decorated) and binding.value is None:
             yield Value("unknown", binding.node, module, f"parameter {binding.target}")
 
     def _attribute(self, module: Module, node: ast.Attribute) -> Iterator[Value]:
@@ -526,7 +636,9 @@ class Resolver:
         for owner, _, value, path in writes:
             if value is not None:
                 yield from self._unpack(owner, value, path)
-        if not writes:
+        if not writes and any(self._is_dict(value) for value in self.values(module, node.value)):
+            yield from self._elements(module, node.value, node.attr)
+        elif not writes:
             yield Value("unknown", node, module, qualified or node.attr)
 
     def writes(
@@ -603,4 +715,5 @@ def _definition_value(definition: tuple[Module, ast.AST]) -> Value:
     return Value("class" if isinstance(node, ast.ClassDef) else "function", node, module)
 
 
+_DICTS = frozenset({"dict", "collections.OrderedDict", "collections.UserDict"})
 _STAR_EXPORTS = frozenset({"torch.nn.Module", "torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})

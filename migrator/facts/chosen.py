@@ -1,0 +1,113 @@
+"""What is called without being named: entries of tables, attributes by name, evaluated text, partial functions, decorators.
+
+In: a `Resolver` and an expression.  Out: the functions and classes that it may be; nothing where the table is not in sight.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from migrator.facts.syntax import Module, dotted
+
+if TYPE_CHECKING:
+    from migrator.facts.resolve import Resolver, Value
+
+_CALLABLE = ("class", "function", "module")
+
+
+def candidates(resolver: Resolver, module: Module, func: ast.AST) -> list[Value]:
+    """What `TABLE[name]`, `getattr(module, name)` and `eval("module." + name)` may be, also through a variable.
+
+    A name of a library stands for itself.
+    """
+    if isinstance(func, ast.Subscript):
+        entries = [v for v in resolver.values(module, func) if _is_callable(v)]
+        return entries or list(_members(resolver, module, func.value))
+    if isinstance(func, ast.Call) and dotted(func.func) == "getattr" and len(func.args) > 1:
+        return list(_members(resolver, module, func.args[0]))
+    if isinstance(func, ast.Call) and dotted(func.func) == "eval" and func.args:
+        return list(_evaluated(resolver, module, func.args[0]))
+    if isinstance(func, ast.Call) and isinstance(func.func, ast.Attribute) and func.func.attr in ("get", "pop"):
+        return [v for v in resolver.elements(module, func.func.value) if _is_callable(v)]
+    if isinstance(func, ast.Name):
+        found = module.lookup(func.id, module.scope_of.get(func, module.scope))
+        values = [b.value for b in found[1] if b.kind == "assign" and b.value is not None] if found else []
+        return [v for one in values if not isinstance(one, ast.Name) for v in candidates(resolver, module, one)]
+    return []
+
+
+def _is_callable(value: Value) -> bool:
+    library = value.kind == "unknown" and isinstance(value.node, ast.Attribute) and "." in value.name
+    return value.kind in _CALLABLE or library
+
+
+def _members(resolver: Resolver, module: Module, owner: ast.AST) -> Iterator[Value]:
+    """Functions and classes of a module, also as `module.__dict__`; a library is one value."""
+    from migrator.facts.resolve import Value
+
+    if isinstance(owner, ast.Attribute) and owner.attr == "__dict__":
+        owner = owner.value
+    name = module.qualified(owner)
+    if name is None:
+        return
+    found = resolver.find_module(name, module)
+    if found is not None:
+        for bindings in found.scope.bindings.values():
+            values = (v for b in bindings if b.kind != "assign" for v in resolver.bound(found, found.scope, b))
+            yield from (v for v in values if v.kind in ("function", "class"))
+    elif name.split(".")[0] in {target.split(".")[0] for target in module.imports.values()}:
+        yield Value("module", owner, module, name)
+
+
+def _evaluated(resolver: Resolver, module: Module, text: ast.AST) -> Iterator[Value]:
+    """What an evaluated text may name: definitions of a last name that is written out, or members of a module."""
+    from migrator.facts.resolve import Value
+
+    found = [n for n in ast.walk(text) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    parts = [str(n.value) for n in sorted(found, key=lambda n: (n.lineno, n.col_offset))]
+    head = parts[0].partition(".")[0] if parts else ""
+    if head not in module.imports:
+        return
+    last = parts[-1].rpartition(".")[2].partition("(")[0]
+    known = [row for name, row in resolver.definitions.items() if last and name.rpartition(".")[2] == last]
+    for owner, node in known:
+        yield Value("class" if isinstance(node, ast.ClassDef) else "function", node, owner)
+    if not known:
+        owner_module = resolver.find_module(module.imports[head], module)
+        if owner_module is not None:
+            for bindings in owner_module.scope.bindings.values():
+                for binding in bindings:
+                    yield from (
+                        v
+                        for v in resolver.bound(owner_module, owner_module.scope, binding)
+                        if v.kind in ("function", "class")
+                    )
+        else:
+            yield Value("module", text, module, module.imports[head])
+
+
+def partial_of(module: Module, call: ast.AST | None) -> ast.expr | None:
+    """The function that `functools.partial(function, ...)` is of."""
+    if isinstance(call, ast.Call) and call.args and module.qualified(call.func) in ("functools.partial", "partial"):
+        return call.args[0]
+    return None
+
+
+def decorations(resolver: Resolver) -> Iterator[tuple[ast.AST, tuple[Module, ast.AST]]]:
+    """Pairs of a decorator (the function that takes the definition) and what it decorates."""
+    for module, node in list(resolver.definitions.values()):
+        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for decorator in node.decorator_list:
+            call = decorator if isinstance(decorator, ast.Call) else ast.Call(decorator, [], [])
+            found = resolver.callee(module, call)
+            if found is None:
+                continue
+            if isinstance(decorator, ast.Call):
+                for owner, returned in resolver.returns(*found):
+                    for value in resolver.values(owner, returned):
+                        if value.kind == "function" and value.node is not None:
+                            yield value.node, (module, node)
+            else:
+                yield found[1], (module, node)

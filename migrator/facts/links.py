@@ -1,0 +1,190 @@
+"""What the training is made of, found over all modules: its models, its optimizers, and the loaders of its loops.
+
+In: a `Program`.  Out: a `Link` for each wrap, stepped optimizer and training loop.  The answer is three-valued: found, several
+(a table or a name of a file chooses among known ones), or unresolved, with what was looked for.  Nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from migrator.facts.program import DATA_PARALLEL, Program
+from migrator.facts.resolve import Value
+from migrator.facts.syntax import FunctionNode, Module, Span, dotted
+from migrator.facts.training import DATA_LOADER
+
+_THROUGH = ("enumerate", "tqdm", "iter", "zip", "track", "islice", "progress_bar", "cycle", "prefetcher", "trange")
+_COUNTING = ("range", "trange", "xrange")
+_DEPTH = 5
+Role = Literal["model", "optimizer", "loader"]
+State = Literal["found", "several", "unresolved"]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One role of the training: where it is used, where what fills it is made, and what was looked for in vain."""
+
+    role: Role
+    state: State
+    at: Span
+    text: str
+    made: tuple[Span, ...] = ()
+    missing: str = ""
+
+
+def links(program: Program) -> list[Link]:
+    """All links of a program, models first."""
+    return [*_models(program), *_optimizers(program), *_loaders(program)]
+
+
+def _link(program: Program, role: Role, module: Module, node: ast.AST, known: list[Value], missing: str) -> Link:
+    made = tuple(
+        dict.fromkeys(
+            v.module.span(v.node)
+            for v in known
+            if v.module is not None and v.node is not None and hasattr(v.node, "lineno")
+        )
+    )
+    state: State = "unresolved" if not known else "found" if len(made) == 1 else "several"
+    return Link(role, state, module.span(node), module.segment(node), made, "" if known else missing)
+
+
+# -------------------------------------------------------------------- models
+def _models(program: Program) -> Iterator[Link]:
+    for wrap in program.wraps:
+        module = program.module_at(wrap.inner)
+        inner = next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == wrap.inner)
+        known = [
+            v for v in program.resolver.values(module, inner) if _is_made(program, v) and v.name not in DATA_PARALLEL
+        ]
+        yield _link(program, "model", module, inner, known, "the call that makes the module")
+
+
+def _is_made(program: Program, value: Value) -> bool:
+    """True for an object of which the class, or the table of classes, is known."""
+    if value.kind == "instance":
+        return True
+    if value.kind != "call" or not isinstance(value.node, ast.Call) or value.module is None:
+        return False
+    return bool(value.name) or bool(program.resolver.candidates(value.module, value.node.func))
+
+
+# -------------------------------------------------------------------- optimizers
+def _optimizers(program: Program) -> Iterator[Link]:
+    for module, call in program.calls():
+        if not isinstance(call.func, ast.Attribute) or program.is_unreached(module, call):
+            continue
+        receiver = call.func.value
+        if call.func.attr == "step" and call.args and program.external(module, call).startswith("torch.cuda.amp"):
+            receiver = call.args[0]  # `scaler.step(optimizer)`
+        elif call.func.attr != "step" or "sched" in (dotted(receiver) or "").lower():
+            continue
+        values = program.resolver.values(module, receiver)
+        known = [v for v in values if _is_optimizer(program, v)]
+        told = (dotted(receiver) or "").lower()
+        if known or "optim" in told or told.endswith("opt"):
+            yield _link(program, "optimizer", module, receiver, known, "the call that makes the optimizer")
+
+
+def _is_optimizer(program: Program, value: Value) -> bool:
+    if value.kind == "call" and isinstance(value.node, ast.Call) and value.module is not None:
+        if value.name.startswith(("torch.optim.", "apex.optimizers.", "transformers.")):
+            return "scheduler" not in value.name
+        return bool(program.resolver.candidates(value.module, value.node.func))
+    return value.kind == "instance" and not _bases(program, value).isdisjoint(_OPTIMIZERS)
+
+
+_OPTIMIZERS = frozenset({"torch.optim.Optimizer", "torch.optim.optimizer.Optimizer", "torch.optim.Adam", "object", ""})
+
+
+def _bases(program: Program, value: Value) -> set[str]:
+    found = program.resolver.class_of(value)
+    return (program.resolver.external_bases(*found) or {"object"}) if found is not None else set()
+
+
+# -------------------------------------------------------------------- loaders
+def _loaders(program: Program) -> Iterator[Link]:
+    """The loader of every loop around a backward pass, also where the loop is in another function or module."""
+    done: set[tuple[ast.AST, ...]] = set()
+    for module, call in program.calls():
+        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "backward"):
+            continue
+        if program.is_unreached(module, call):
+            continue
+        found = list(_loops(program, module, call, 0, set()))
+        if not found and (call.func,) not in done:
+            done.add((call.func,))
+            yield _link(program, "loader", module, call, [], "a loop over batches around this backward pass")
+        for owner, node in found:
+            if (node,) in done:
+                continue
+            done.add((node,))
+            known = list(_batches(program, owner, node, 0))
+            yield _link(program, "loader", owner, node, known, "the call that makes what this loop reads")
+
+
+def _loops(
+    program: Program, module: Module, node: ast.AST, depth: int, seen: set[ast.AST]
+) -> Iterator[tuple[Module, ast.expr]]:
+    """What is read by the loops around a place: iterated expressions, and arguments of `next` in counting loops."""
+    if depth > _DEPTH:
+        return
+    for ancestor in module.ancestors(node):
+        if isinstance(ancestor, ast.For | ast.While):
+            if isinstance(ancestor, ast.For) and not _is_counting(ancestor.iter):
+                if _is_batches(program, module, ancestor):
+                    yield module, ancestor.iter
+                    return
+            taken = [(module, n.args[0]) for n in ast.walk(ancestor) if _takes_next(n)]  # type: ignore[attr-defined]
+            if taken:
+                yield from taken
+                return
+        if isinstance(ancestor, FunctionNode):
+            if ancestor in seen:
+                return
+            for caller, call in program.resolver.uses_of(ancestor):
+                yield from _loops(program, caller, call, depth + 1, seen | {ancestor})
+            return
+
+
+def _is_counting(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and (dotted(node.func) or "").rpartition(".")[2] in _COUNTING
+
+
+def _is_batches(program: Program, module: Module, loop: ast.For) -> bool:
+    """False for loops over known lists (of networks, of losses), which are inside of a step."""
+    values = program.resolver.values(module, _inner(module, loop.iter))
+    return not values or any(v.kind != "display" for v in values)
+
+
+def _takes_next(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call) or not node.args:
+        return False
+    return dotted(node.func) == "next"
+
+
+def _inner(module: Module, node: ast.expr) -> ast.expr:
+    """The loader inside `enumerate(tqdm(loader))` and its like."""
+    while isinstance(node, ast.Call) and node.args and (dotted(node.func) or "").rpartition(".")[2] in _THROUGH:
+        node = node.args[0]
+    return node
+
+
+def _batches(program: Program, module: Module, node: ast.expr, depth: int) -> Iterator[Value]:
+    """What gives the batches: a DataLoader, an object or generator of the program's own, a list."""
+    resolver = program.resolver
+    node = _inner(module, node)
+    for value in resolver.values(module, node):
+        if value.kind in ("instance", "display", "function"):
+            yield value
+        elif value.kind == "call" and isinstance(value.node, ast.Call) and value.module is not None:
+            inner = _inner(value.module, value.node)
+            if inner is not value.node and depth < _DEPTH:
+                yield from _batches(program, value.module, inner, depth + 1)
+            elif value.name in DATA_LOADER or _is_made(program, value):
+                yield value
+            elif resolver.callee(value.module, value.node) is not None:
+                yield value  # a generator of the program's own

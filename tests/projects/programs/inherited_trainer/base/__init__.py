@@ -1,0 +1,2 @@
+from .loader import SplitLoader
+from .trainer import Trainer

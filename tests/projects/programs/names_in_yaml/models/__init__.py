@@ -1,0 +1,2 @@
+import models.pose
+import models.tiny

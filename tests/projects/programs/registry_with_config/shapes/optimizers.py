@@ -1,0 +1,6 @@
+import torch
+
+from .registry import OPTIMIZERS
+
+OPTIMIZERS.register(torch.optim.SGD)
+OPTIMIZERS.register(torch.optim.AdamW)
