@@ -51,9 +51,13 @@ class Options:
     nodes: int = 1
     seed_policy: Literal["per-rank", "same"] = "per-rank"
     keep_prefix: bool = False
+    accumulate: bool = False
+    ddp_arguments: tuple[str, ...] = ()  # `name=value`, of a DDP program that takes accelerate's form
+    batch_of_process: bool = False  # its loaders name the batch of each process
     unsafe: bool = False
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    scripts: bool = False  # also change launch lines in shell scripts and pages
     inline_helpers: bool = False  # also long ones, for runners that change one file at a time
 
 

@@ -1,37 +1,34 @@
-"""Scripts and pages that start the program start it with torchrun.
+"""Scripts and pages that start the program start one process for each GPU.
 
-A shell script or a README that still says `python train.py` starts one process, which then uses one GPU.  Such lines hold
-variables, loops and schedulers of all kinds, so they are shown and not changed.  (`python -m torch.distributed.launch` hands
-over an option that the converted program does not read: torchrun does not.)
+A shell script, a Makefile or a README that still says `python train.py` starts one process, which then uses one GPU.  The
+line that starts all of them is shown, and `--scripts` writes it: the interpreter and the script's name are replaced, and the
+environment, the arguments and whatever else stands there stay.  Where `CUDA_VISIBLE_DEVICES=0,1` is written out, there or
+above, it stays and gives the number of processes; a line for one GPU is right as it is.  Lines that give Python its own
+options, or that hand a launcher options of another kind, are only shown.  `# mgmigrate: ignore` leaves a line alone.
 """
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import ReplaceText
 from migrator.facts.syntax import Span
-
-_FILES = ("*.sh", "*.bash", "*.slurm", "*.sbatch", "Makefile", "README*", "scripts/*.sh", "scripts/*.bash")
-_MOST, _LONGEST = 40, 200_000
+from migrator.scripts import launch_lines
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    entry = Path(context.program.entry_module.path)
-    if context.program.is_joined:
+    program = context.program
+    if program.is_joined or program.entry.first is None or program.region is not None:
         return
-    start = re.compile(rf"\bpython[\d.]*\s+(?!-c)(-\w+\s+|-m\s+[\w.]+\s+|--\S+\s+)*(\S*/)?{re.escape(entry.name)}\b")
-    found = [path for pattern in _FILES for path in sorted(entry.parent.glob(pattern))]
-    for path in found[:_MOST]:
-        if not path.is_file() or path.stat().st_size > _LONGEST:
-            continue
-        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-            if start.search(line):
-                yield RULE.note(
-                    Span(str(path), 0, 0, number),
-                    "this still starts one process: start the program with torchrun here too",
-                )
-                break
+    for line in launch_lines(program.project, context.options):
+        at = Span(line.at.path, 0, 0, line.at.line)
+        if line.obstacle:
+            yield RULE.note(
+                at, f"this starts one process, and stays so: {line.obstacle}; write it by hand"
+            )
+        elif context.options.scripts:
+            yield RULE.converted(at, "this starts one process for each GPU", ReplaceText(line.at, line.text))
+        else:
+            yield RULE.note(at, f"this starts one process; for one on each GPU (--scripts writes it): {line.line}")
 
 
-RULE = Rule("MG107", "launch-scripts", check, __doc__ or "", applicability="display-only", hazards=("H81",))
+RULE = Rule("MG107", "launch-scripts", check, __doc__ or "", hazards=("H81",), needs=("MG101", "MG104"))

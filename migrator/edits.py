@@ -107,6 +107,14 @@ class AddImport:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplaceText:
+    """Replace text of a file that is no Python."""
+
+    at: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class AddHelper:
     """Make sure that a helper of `codemods.templates` can be called from the module of `at`."""
 
@@ -126,6 +134,7 @@ Edit = (
     | AddParameter
     | AddImport
     | AddHelper
+    | ReplaceText
 )
 STATEMENT_EDITS = (InsertBefore, InsertAfter, Remove, Guard, Inline, AddParameter)
 

@@ -1,14 +1,38 @@
-"""How a program in accelerate's form is started: the whole command, and a configuration file that says the same.
+"""How a converted program is started: the whole command, and for accelerate a configuration file that says the same.
 
-In: the entry's path and the options.  Out: text.  Everything that a configuration on the user's disk could decide otherwise
+In: the project or the entry's path, and the options.  Out: text.  Everything that a configuration on the user's disk could decide otherwise
 (precision, number of processes, compilation) is said outright.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from codemods.base import Options
 
+if TYPE_CHECKING:
+    from migrator.project import Project
+
 COUNT_GPUS = "$(nvidia-smi --list-gpus | wc -l)"
+
+
+def launch_line(project: Project, options: Options) -> str:
+    """The command that starts the converted program: by default on all GPUs of this machine, on a port that is free.
+
+    `--standalone` would ignore a port, so a chosen one goes without it.  On several machines the same line is run on each.
+    """
+    if options.target == "accelerate":
+        return accelerate_line(project.command, options)
+    processes = f"--nproc_per_node={options.nproc or 'gpu'}"
+    program = (
+        project.command if project.package else f"-- {project.entry.path}"
+    )  # torchrun would take options for its own
+    if options.nodes > 1:
+        meeting = f"--nnodes={options.nodes} --rdzv_backend=c10d --rdzv_endpoint=HOST:{options.master_port or 29500}"
+        return f"torchrun {meeting} {processes} {program}"
+    if options.master_port:
+        return f"torchrun {processes} --master_port={options.master_port} {program}"
+    return f"torchrun --standalone {processes} {program}"
 
 
 def accelerate_line(path: str, options: Options) -> str:

@@ -106,6 +106,7 @@ _OTHERS = (
 _LEAST = {"pg_timeout": 1, "master_port": 1, "nproc": 1, "nodes": 1}
 
 
+    Policy("scripts", "scripts", bool, ""),
 def with_policies(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command a flag for each policy; it gets them together, as its argument `policies`."""
     signature = inspect.signature(command, eval_str=True)
