@@ -17,7 +17,7 @@ def parse_plainly(function: Callable[..., None], words: Sequence[str]) -> dict[s
     """The keyword arguments that the words give to the function, or None."""
     hints = get_type_hints(function, include_extras=True)
     values: dict[str, Any] = {}
-    options: dict[str, tuple[str, Any]] = {}
+    options: dict[str, tuple[str, Any, bool]] = {}
     positional: list[tuple[str, Any]] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if get_origin(hints[name]) is not Annotated:
@@ -31,7 +31,10 @@ def parse_plainly(function: Callable[..., None], words: Sequence[str]) -> dict[s
             told = [one for one in (info.default, *(info.param_decls or ())) if isinstance(one, str)]
             spellings = [one for one in told if one.startswith("-")]  # typer keeps the first one as the default
             for spelled in spellings or [f"--{name.replace('_', '-')}"]:
-                options[spelled] = (name, _plain(kind))
+                yes, _, no = spelled.partition("/")
+                options[yes] = (name, _plain(kind), True)
+                if no:
+                    options[no] = (name, _plain(kind), False)
     rest = _take_options(list(words), options, values)
     if rest is None or len(positional) != 1:
         return None
@@ -55,7 +58,9 @@ def _plain(kind: Any) -> Any:
     return kind
 
 
-def _take_options(words: list[str], options: dict[str, tuple[str, Any]], values: dict[str, Any]) -> list[str] | None:
+def _take_options(
+    words: list[str], options: dict[str, tuple[str, Any, bool]], values: dict[str, Any]
+) -> list[str] | None:
     """Put the options' values among the values; returns what is left, or None for an option that is not plain."""
     rest: list[str] = []
     while words:
@@ -68,11 +73,11 @@ def _take_options(words: list[str], options: dict[str, tuple[str, Any]], values:
         spelled, equals, given = word.partition("=")
         if spelled not in options:
             return None
-        name, kind = options[spelled]
+        name, kind, meant = options[spelled]
         if kind is bool:
             if equals:
                 return None
-            values[name] = True
+            values[name] = meant
             continue
         if not equals:
             if not words:

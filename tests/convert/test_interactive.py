@@ -1,14 +1,6 @@
 """Fixes are asked about one by one: in this process with given answers, and on a real (pseudo) terminal."""
 
-import fcntl
 import json
-import os
-import pty
-import select
-import subprocess
-import sys
-import termios
-import time
 from pathlib import Path
 
 import pytest
@@ -19,9 +11,7 @@ from migrator.interactive import Terminal, ask_for_selection
 from migrator.selection import fix_ids, load_selection
 
 from .conftest import PROGRAM
-
-ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 60
+from .terminal import OnTerminal
 
 
 def asked(path: str, answers: str, **options):
@@ -115,62 +105,8 @@ def test_a_fix_that_spans_files_is_shown_and_taken_whole(train, tmp_path):
 
 
 # ---------------------------------------------------------------- a real terminal
-class OnTerminal:
-    """`mgmigrate` on a pseudo-terminal; every wait has a limit."""
-
-    def __init__(self, folder: Path, *words: str, colour: bool = False):
-        self.master, slave = pty.openpty()
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "PAGER": "cat"}
-        environment |= {} if colour else {"NO_COLOR": "1"}
-        command = [sys.executable, "-m", "migrator", "convert", *words]
-        self.child = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Control-C gets there
-        )
-        os.close(slave)
-        self.seen = ""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.child.poll() is None:
-            self.child.kill()
-        self.child.wait(SECONDS)
-        os.close(self.master)
-
-    def until(self, text: str | None) -> str:
-        """What is printed up to a text, or up to the end."""
-        start, limit = len(self.seen), time.monotonic() + SECONDS
-        while text is None or text not in self.seen[start:]:
-            ready, _, _ = select.select([self.master], [], [], max(0, limit - time.monotonic()))
-            assert ready, f"nothing more came; there was:\n{self.seen}"
-            try:
-                data = os.read(self.master, 65536)
-            except OSError:  # Linux: the other side is closed
-                data = b""
-            if not data:
-                assert text is None, f"{text!r} never came; there was:\n{self.seen}"
-                break
-            self.seen += data.decode()
-        return self.seen[start:]
-
-    def send(self, text: str) -> None:
-        os.write(self.master, text.encode())
-
-    def end(self) -> int:
-        self.until(None)
-        return self.child.wait(SECONDS)
-
-
 def test_answers_on_a_terminal_are_written_kept_and_taken_again(cli, train, tmp_path):
-    with OnTerminal(tmp_path, "train.py", "-i", "--write", "--save-selection", "chosen.json") as terminal:
+    with OnTerminal(tmp_path, "train.py", "-i", "--write", "--save-selection", "chosen.json", NO_COLOR="1") as terminal:
         for answer in "yyyyyy":
             terminal.until("Take this fix [y,n,a,d,q,?]? ")
             terminal.send(f"{answer}\n")
@@ -188,7 +124,7 @@ def test_answers_on_a_terminal_are_written_kept_and_taken_again(cli, train, tmp_
 
 
 def test_control_c_changes_nothing(train, tmp_path):
-    with OnTerminal(tmp_path, "train.py", "-i", "--write", colour=True) as terminal:
+    with OnTerminal(tmp_path, "train.py", "-i", "--write") as terminal:
         assert "\x1b[32m+" in terminal.until("Take this fix [y,n,a,d,q,?]? ")
         terminal.send("\x03")
         assert "stopped; nothing was changed" in terminal.until("nothing was changed")

@@ -2,6 +2,7 @@
 
 import inspect
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
 import pytest
 import typer
@@ -61,3 +62,29 @@ def test_one_path_and_its_default():
     assert parse_plainly(cli.scan, [])["path"] == Path()
     assert parse_plainly(cli.scan, ["src", "--format", "json"]) == {"path": Path("src"), "output_format": "json"}
     assert parse_plainly(cli.scan, ["a", "b"]) is None
+
+
+def test_every_option_means_the_same_in_both_ways_of_reading():
+    app = typer.Typer(add_completion=False)
+    app.command()(cli.convert)
+    options = [p for p in typer.main.get_command(app).params if p.param_type_name == "option" and p.name != "help"]
+    kinds = {
+        name: get_args(p.annotation)[0] for name, p in inspect.signature(cli.convert, eval_str=True).parameters.items()
+    }
+    given, read = set(), set()
+    for option in options:
+        for spelled in (*option.opts, *option.secondary_opts):
+            given.add(spelled)
+            values = [] if option.is_flag else [str(next(iter(choices(kinds[option.name])), 3))]
+            found = parse_plainly(cli.convert, ["a.py", spelled, *values])
+            if found is not None:
+                read.add(spelled)
+                assert found == by_typer(["a.py", spelled, *values]), spelled
+    assert given - read == {"--pg-timeout", "--master-port", "--nproc", "--nodes", "--diff-context"}, (
+        "what has limits is typer's to check"
+    )
+
+
+def choices(kind):
+    """The values that a type names."""
+    return get_args(kind) if get_origin(kind) is Literal else [v for k in get_args(kind) for v in choices(k)]
