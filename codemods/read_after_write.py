@@ -1,7 +1,7 @@
 """What one process wrote is not read by the others before it is there.
 
 Files are written by rank 0 alone; the other processes pass the writing by and would come to the reading first, to a file that is
-missing, old or half written.  They wait in front of it.
+missing, old or half written.  They wait in front of it.  What one process removes afterwards it removes when all have read it.
 """
 
 import ast
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import InsertBefore
 from migrator.facts.alone import run_by_one
-from migrator.facts.read_back import read_backs
+from migrator.facts.read_back import read_backs, removals_after
 from migrator.facts.uniform import waits_for_all
 
 
@@ -36,6 +36,14 @@ def check(context: Context) -> Iterator[Diagnostic]:
             *imports,
             InsertBefore(place.statement, context.barrier(place.statement)),
         )
+        for statement in removals_after(context.program, place):
+            if waits_for_all(context.program, statement):
+                yield RULE.converted(
+                    statement,
+                    "one process removes this; it waits until the others have read it",
+                    *imports,
+                    InsertBefore(statement, context.barrier(statement)),
+                )
 
 
 RULE = Rule("MG506", "read-after-write", check, __doc__ or "", hazards=("H95",), keeps=("once",))

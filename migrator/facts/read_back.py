@@ -14,28 +14,48 @@ from collections.abc import Iterator
 from migrator.facts.downloads import fetching_groups
 from migrator.facts.model import Place
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, Scope
+from migrator.facts.syntax import FunctionNode, Module, Scope, Span
 
 _WRITES = ("write", "open", "download")
 NO_READING = re.compile(
     r"^(os\.(path\.|makedirs|mkdir|listdir|access|stat)|str$|repr$|len$|print$|pathlib\.)|(^|\.)(format|info|debug|warning|warn|error|log|write"
     r"|print_log|append|add|exists|is_file|is_dir|mkdir|join|Path|set_description|set_postfix)$"
 )
+_LISTS = frozenset({"os.listdir", "os.scandir", "os.walk", "glob.glob", "glob.iglob"})
 _DEPTH = 4
 _READERS = re.compile(r"(^|\.)(load|open|read_\w+|imread|loadtxt|genfromtxt|loadmat|parse|load_model|from_pretrained)$")
 
 
 def read_backs(program: Program) -> list[Place]:
-    """Statements that read what the program has just written; the note is the path's text."""
+    """Statements that read what the program has just written; the text is the path's, the note that of a folder that is listed."""
     found: dict[tuple[str, int], Place] = {}
     for module, call, path in _written(program):
-        for reader in _readers(program, module, call, path):
-            place = Place(module.span(reader), module.span(module.statement(reader)), module.segment(path))
+        readers = [*_readers(program, module, call, path), *_commands(program, module, call, path)]
+        if readers:
+            reader = min(readers, key=lambda node: module.span(node).start)
+            folder = module.segment(reader.args[0]) if isinstance(reader, ast.Call) and reader.args else ""
+            statement = module.span(module.statement(reader))
+            place = Place(module.span(reader), statement, module.segment(path), folder)
             found.setdefault((place.statement.path, place.statement.start), place)
-            break
     for place in _loads_after_saving(program):
         found.setdefault((place.statement.path, place.statement.start), place)
     return list(found.values())
+
+
+def removals_after(program: Program, read: Place) -> list[Span]:
+    """Statements behind the reading, in the same function, that remove the file or the folder that was listed."""
+    module = program.module_at(read.at)
+    scope = module.scope_of.get(_node_at(module, read.at), module.scope)
+    removed = [e for e in program.effects if e.kind == "remove" and e.at.path == module.path and e.path is not None]
+    return [
+        e.statement
+        for e in removed
+        if e.scope == scope.name and e.at.start > read.at.end and e.path_text in (read.text, read.note)
+    ]
+
+
+def _node_at(module: Module, at: Span) -> ast.AST:
+    return next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == at)
 
 
 def _loads_after_saving(program: Program) -> Iterator[Place]:
@@ -128,6 +148,32 @@ def _readers(program: Program, module: Module, call: ast.Call, path: ast.expr) -
         reads = _READERS.search(name) is not None
         if (there is scope and (reads or not copied)) or (_is_the_same_elsewhere(path) and reads):
             yield node
+
+
+def _commands(program: Program, module: Module, call: ast.Call, path: ast.expr) -> Iterator[ast.expr]:
+    """Commands of the shell that are given the file, and lists of the folder in which it is, further down in the function."""
+    scope, start = module.scope_of.get(call, module.scope), module.span(call).end
+    shell = {(e.at.path, e.at.start) for e in program.effects if e.kind == "shell"}
+    for other in module.nodes:
+        if not isinstance(other, ast.Call) or module.scope_of.get(other, module.scope) is not scope:
+            continue
+        span = module.span(other)
+        if span.start < start:
+            continue
+        if (span.path, span.start) in shell and _mentions(other, path):
+            yield other
+        elif program.external(module, other) in _LISTS and other.args and not isinstance(path, ast.Name):
+            if _mentions(path, other.args[0]):
+                yield other
+
+
+def _mentions(node: ast.AST, path: ast.expr) -> bool:
+    """True when a path, or a text that begins with it, stands in the expression."""
+    if isinstance(path, ast.Constant) and isinstance(path.value, str):
+        texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        return any(path.value in text for text in texts)
+    key = ast.dump(path)
+    return any(isinstance(n, type(path)) and ast.dump(n) == key for n in ast.walk(node))
 
 
 def _is_the_same_elsewhere(path: ast.expr) -> bool:
