@@ -8,16 +8,20 @@ its own keeps it, and scales for itself.
 import ast
 from collections.abc import Iterator
 
+from codemods.accumulate import accumulation
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
+from migrator.facts.accumulating import Accumulation
 
 _CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_")
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    if not context.accelerate or context.sharing.way != "distributed":
+    if not context.accelerate or context.sharing.way not in ("distributed", "batch"):
         return
     program = context.program
+    summed = accumulation(context)
+    divided = summed.divided if isinstance(summed, Accumulation) and summed.at_backward else None
     scalers = [m.span(c) for m, c in program.calls() if program.external(m, c).endswith(".GradScaler")]
     if scalers:
         yield RULE.note(
@@ -33,6 +37,8 @@ def check(context: Context) -> Iterator[Diagnostic]:
             yield RULE.converted(at, "clipped by the Accelerator", *imports, Replace(module.span(call.func), clip))
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "backward" and not imports:
             loss = module.span(call.func.value)
+            if divided is not None and loss == divided[0]:
+                loss = divided[1]  # accelerate divides
             rest = [*(f"${i}" for i, _ in enumerate(call.args, 1)), *_keywords(call)]
             text = f"{name}.backward({', '.join(['$0', *rest])})"
             holes = (loss, *(module.span(a) for a in call.args), *(module.span(k.value) for k in call.keywords))

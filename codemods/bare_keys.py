@@ -12,7 +12,7 @@ from migrator.facts.bare import KeyedCall, keyed_calls
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    if not context.accelerate or context.sharing.way != "distributed":
+    if not context.accelerate or context.sharing.way not in ("distributed", "batch"):
         return
     told = False
     for call in keyed_calls(context.program):
@@ -28,7 +28,9 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 told = True
                 yield RULE.note(
                     call.at,
-                    'new checkpoints have no "module." in their keys, as intended (--keep-prefix writes it); both kinds load',
+                    'new checkpoints have no "module." in their keys, as intended (--keep-prefix writes it); both kinds load.'
+                    " The program's own files are kept; accelerator.save_state(FOLDER), called by all processes, would also"
+                    " hold the random states of each",
                 )
         else:
             reason = (

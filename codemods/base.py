@@ -115,7 +115,7 @@ class Context:
         """The program's Accelerator, spelled for the module of `at`: its name, or where nobody hands it over another one."""
         if at.path == self.program.entry_module.path:
             return self.program.free_name(NAME, at), ()
-        if self.sharing.way == "distributed" and is_handed(self.program, at):
+        if self.sharing.way in ("distributed", "batch") and is_handed(self.program, at):
             return NAME, ()
         name, edits = self.module(at, "accelerate.Accelerator")
         return f"{name}()", edits
@@ -126,7 +126,7 @@ class Context:
             return self.dist(at)
         if at.path == self.program.entry_module.path and self.program.entry.kind != "early" and self.is_after_start(at):
             return self.accelerator(at)
-        if self.sharing.way == "distributed" and is_handed(self.program, at):
+        if self.sharing.way in ("distributed", "batch") and is_handed(self.program, at):
             return NAME, ()
         name, edits = self.module(at, "accelerate.PartialState")
         return f"{name}()", edits

@@ -16,7 +16,7 @@ _CHOICE = 'torch.device("cuda"iftorch.cuda.is_available()else"cpu")'
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    if not context.accelerate or context.sharing.way != "distributed":
+    if not context.accelerate or context.sharing.way not in ("distributed", "batch"):
         return
     module = context.program.entry_module
     for node in module.nodes:

@@ -12,7 +12,7 @@ from migrator.facts.handing import NAME, handed_functions
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    if not context.accelerate or context.sharing.way != "distributed":
+    if not context.accelerate or context.sharing.way not in ("distributed", "batch"):
         return
     for function in handed_functions(context.program):
         calls = [SetArgument(call, NAME, context.accelerator(call)[0]) for call in function.calls]

@@ -2,17 +2,23 @@
 
 `Accelerator(...)` joins the processes that the launcher started and binds each to its device.  Mixed precision is said
 outright, so that nobody's configuration file or environment turns it on; `split_batches` keeps a loader's batch the batch
-over all processes.  Processes other than the main one print nowhere, for the same reason as in the DDP form (MG101).
+over all processes.  Where `print` cannot be the Accelerator's everywhere (MG514), the other processes print nowhere.
 """
 
 from collections.abc import Iterator
 from textwrap import indent
 
 from codemods.base import Context, Diagnostic, Rule
+from codemods.print_once import plain_prints
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
 from migrator.facts.syntax import Span
 
 _SILENCE = 'if not {0}.is_main_process:\n    {1}.stdout = open({2}.devnull, "w")  # one process speaks for all\n'
+_OTHERWISE = (
+    "`python {0}` runs it alone, `torchrun --standalone --nproc_per_node=gpu -- {0}` as well as the line below; without a GPU"
+    " put ACCELERATE_USE_CPU=true before torchrun, or each process believes that it is alone"
+)
+_TRACKERS = {"SummaryWriter": "tensorboard", "wandb.init": "wandb"}
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -26,10 +32,13 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
         return
     name, _ = context.accelerator(entry.first)
-    os, edits = context.module(entry.first, "os")
-    sys, more = context.module(entry.first, "sys")
     made, needed = _made(context, entry.first)
-    start = f"{name} = {made}\n{_SILENCE.format(name, sys, os)}"
+    start = f"{name} = {made}\n"
+    if plain_prints(context) is None:
+        os, edits = context.module(entry.first, "os")
+        sys, more = context.module(entry.first, "sys")
+        start += _SILENCE.format(name, sys, os)
+        needed += [*edits, *more]
     if context.sharing.way == "call" or not context.program.seeds_itself:
         start += f"if {name}.num_processes > 1:\n    share_random_numbers()\n"
         needed.append(context.helper(entry.first, "share_random_numbers"))
@@ -38,15 +47,31 @@ def check(context: Context) -> Iterator[Diagnostic]:
     yield RULE.converted(
         entry.first,
         "each process joins those that the launcher started, on a device of its own",
-        *(*edits, *more, *needed),
+        *needed,
         InsertBefore(entry.first, start),
     )
     yield RULE.converted(entry.last, "the processes part when the work is done", *_leave(context, entry.last, name))
+    yield from _trackers(context)
+    yield RULE.note(entry.first, _OTHERWISE.format(context.program.project.command))
     for place in context.program.acts_on_import:
         yield RULE.question(
             place.at,
             f"`{place.text}` runs while this module is imported, before the processes have met: move it into a function",
         )
+
+
+def _trackers(context: Context) -> Iterator[Diagnostic]:
+    """accelerate's own trackers are offered where the program has one that it knows."""
+    for effect in context.program.effects:
+        tracker = next(
+            (name for end, name in _TRACKERS.items() if effect.kind == "sink" and effect.name.endswith(end)), ""
+        )
+        if tracker:
+            offer = f'Accelerator(log_with="{tracker}") with init_trackers and accelerator.log'
+            yield RULE.note(
+                effect.at, f"the program's own log is kept, written by one process; accelerate's way is {offer}"
+            )
+            return
 
 
 def _made(context: Context, at: Span) -> tuple[str, list[Edit]]:
@@ -56,15 +81,16 @@ def _made(context: Context, at: Span) -> tuple[str, list[Edit]]:
     needed = list(edits)
     precision = options.amp if options.amp in ("bf16", "fp16") else "no"
     arguments = [f'mixed_precision="{precision}"']
-    if context.sharing.way != "call" and options.batch == "global":
+    if context.sharing.way == "distributed" and options.batch == "global" and not options.batch_of_process:
         name, edits = context.module(at, "accelerate.utils.DataLoaderConfiguration")
         needed += edits
         arguments.append(f"dataloader_config={name}(split_batches=True)")
     handlers = []
-    if context.sharing.way != "call" and options.find_unused:
+    wanted = dict.fromkeys([*(["find_unused_parameters=True"] if options.find_unused else []), *options.ddp_arguments])
+    if context.sharing.way != "call" and wanted:
         name, edits = context.module(at, "accelerate.utils.DistributedDataParallelKwargs")
         needed += edits
-        handlers.append(f"{name}(find_unused_parameters=True)")
+        handlers.append(f"{name}({', '.join(wanted)})")
     if options.pg_timeout:
         name, edits = context.module(at, "accelerate.utils.InitProcessGroupKwargs")
         delta, more = context.module(at, "datetime.timedelta")

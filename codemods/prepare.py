@@ -1,7 +1,7 @@
 """Model, optimizer and training loader go through one `prepare` call, and nothing else does.
 
 `prepare` puts the model on the process's device and wraps it, and gives each process its part of every batch; a loader that
-is left out would give all processes the same samples.  Schedules stay out: a prepared one steps once per process.  Criteria
+is left out would give all processes the same samples, unless it deals out its batches itself (MG204).  Schedules stay out: a prepared one steps once per process.  Criteria
 without parameters, frozen networks and evaluation loaders stay out as well.
 """
 
@@ -18,12 +18,13 @@ _SCHEDULES = "# Schedules stay out of prepare(): a prepared one would step once 
 
 def check(context: Context) -> Iterator[Diagnostic]:
     training = context.sharing.training
-    if not context.accelerate or training is None or context.sharing.way != "distributed":
+    if not context.accelerate or training is None or context.sharing.way not in ("distributed", "batch"):
         return
-    found = find_preparation(context.program, training)
+    shared = context.sharing.way == "distributed"  # else the loader deals out its batches itself (MG204)
+    found = find_preparation(context.program, training, shared)
     yield from _unwrapped(context, found)
     if found is None:
-        for loader in training.loaders:
+        for loader in training.loaders if shared else ():
             name, edits = context.accelerator(loader.at)
             whole = Replace(loader.at, f"{name}.prepare($0)", (loader.at,))
             yield RULE.converted(loader.at, "each process loads its part of every batch", *edits, whole)

@@ -62,7 +62,9 @@ def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
         yield from (*imports, *more)
     yield context.helper(loader.at, share.partition("(")[0])
     yield SetArgument(loader.at, "dataset", share, 0, holes=(loader.dataset,))
-    yield SetArgument(loader.at, "batch_size", f"-(-{operand(loader.batch_text)} // {world})", 1, holes=(loader.batch,))
+    if not context.options.batch_of_process:
+        whole = f"-(-{operand(loader.batch_text)} // {world})"
+        yield SetArgument(loader.at, "batch_size", whole, 1, holes=(loader.batch,))
     if loader.workers is not None and loader.workers_text != "0":
         yield SetArgument(
             loader.at, "num_workers", f"-(-{operand(loader.workers_text)} // {world})", 5, holes=(loader.workers,)

@@ -12,7 +12,7 @@ from migrator.facts.bare import unwrappings
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    if not context.accelerate or context.sharing.way != "distributed":
+    if not context.accelerate or context.sharing.way not in ("distributed", "batch"):
         return
     for place in unwrappings(context.program):
         name, imports = context.accelerator(place.at)

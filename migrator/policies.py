@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from codemods.base import Options
 
 _FAITHFUL: dict[str, Any] = {"batch": "global", "amp": "keep", "sync_bn": False, "channels_last": False, "loss": "auto"}
+_FAITHFUL |= {"accumulate": False}
 PRESETS: dict[str, dict[str, Any]] = {
     "faithful": _FAITHFUL,
     "fast": {"batch": "per-gpu", "amp": "bf16", "channels_last": True},
@@ -82,6 +83,12 @@ POLICIES = (
     ),
     Policy("sync_bn", "sync-bn", bool, "Batch norm over the whole batch instead of each process's share."),
     Policy("channels_last", "channels-last", bool, "Lay images out as the GPU's convolutions like them."),
+    Policy(
+        "accumulate",
+        "accumulate",
+        bool,
+        "With --to accelerate: add gradients up in accelerate's way, not the program's.",
+    ),
     Policy("find_unused", "find-unused", bool, "Allow parameters that a step does not use."),
     Policy(
         "seed_policy",
@@ -99,6 +106,7 @@ _OTHERS = (
     Policy("target", "to", Literal["ddp", "accelerate"], ""),
     Policy("sampling", "sampling", Literal["auto", "distributed", "batch", "call"], ""),
     Policy("unsafe", "unsafe", bool, ""),
+    Policy("scripts", "scripts", bool, ""),
     Policy("keep_prefix", "keep-prefix", bool, ""),
     Policy("select", "select", list, ""),
     Policy("ignore", "ignore", list, ""),
@@ -106,7 +114,6 @@ _OTHERS = (
 _LEAST = {"pg_timeout": 1, "master_port": 1, "nproc": 1, "nodes": 1}
 
 
-    Policy("scripts", "scripts", bool, ""),
 def with_policies(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command a flag for each policy; it gets them together, as its argument `policies`."""
     signature = inspect.signature(command, eval_str=True)

@@ -8,12 +8,45 @@ import sys
 
 import torch
 import torch.distributed as dist
-from torch.utils.data import Subset
+from accelerate.utils import broadcast_object_list
+from torch.utils.data import DataLoader, Subset
 
 
 def process_share(accelerator, dataset):
     """This process's samples for evaluation: no sample is left out, and none counts twice."""
     return Subset(dataset, range(accelerator.process_index, len(dataset), accelerator.num_processes))
+
+
+class ProcessBatchSampler:
+    """This process's chunk of each batch that the main process draws."""
+
+    def __init__(self, accelerator, batch_sampler):
+        self.accelerator, self.batch_sampler = accelerator, batch_sampler
+
+    def __len__(self):
+        return len(self.batch_sampler)
+
+    def __iter__(self):
+        rank, world_size = self.accelerator.process_index, self.accelerator.num_processes
+        box = [[list(batch) for batch in self.batch_sampler] if rank == 0 else None]
+        broadcast_object_list(box)
+        for batch in box[0]:
+            short = -len(batch) % world_size  # equal chunks, so that the mean of the chunks' means is the batch's mean
+            batch = (batch + batch * short)[: len(batch) + short]
+            size = len(batch) // world_size
+            yield batch[rank * size : (rank + 1) * size]
+
+
+def process_batches(accelerator, loader):
+    """The loader, with only this process's part of each batch; it is not prepared, so that no batch is filled up."""
+    return DataLoader(
+        loader.dataset,
+        batch_sampler=ProcessBatchSampler(accelerator, loader.batch_sampler),
+        num_workers=-(-loader.num_workers // accelerator.num_processes),
+        collate_fn=loader.collate_fn,
+        pin_memory=loader.pin_memory,
+        worker_init_fn=loader.worker_init_fn,
+    )
 
 
 def vary_seed_by_process(accelerator):

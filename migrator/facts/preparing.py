@@ -55,11 +55,14 @@ class Preparation:
         return [one for one in (*self.names, *self.early) if one.kind == kind]
 
 
-def find_preparation(program: Program, training: Training) -> Preparation | None:
-    """The first function, beginning with the one that wraps, in which model and loader both get their names."""
+def find_preparation(program: Program, training: Training, loaders: bool = True) -> Preparation | None:
+    """The first function, beginning with the one that wraps, in which model and loader both get their names.
+
+    `loaders` False: the loaders share out their batches themselves, and only model and optimizers are prepared.
+    """
     for module, scope in _scopes(program, training):
-        named = list(_named(program, training, module, scope))
-        if {"model", "loader"} <= {kind for _, kind, _ in named}:
+        named = [one for one in _named(program, training, module, scope) if loaders or one[1] != "loader"]
+        if ({"model", "loader"} if loaders else {"model"}) <= {kind for _, kind, _ in named}:
             return _in_one_block(program, module, named)
     return None
 

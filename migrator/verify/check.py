@@ -19,7 +19,7 @@ from .launcher import ForkServer, Outcome, ServerFailed
 from .records import Record, count_steps, read
 from .settings import AFTER, BEFORE, RunSettings, VerifyRequest
 from .verdict import Status, Verdict
-from .workspace import Workspace, copy_project
+from .workspace import Workspace, copy_project, files_of, lay_over, put
 
 GRACE = 5.0  # seconds beyond a collective's time-out until a rank that does not answer is ended
 TOLERANCE, TOLERANCE_FLOAT64 = 1e-5, 1e-9
@@ -259,34 +259,46 @@ def find_places(request: VerifyRequest) -> Places:
 def after_entry(request: VerifyRequest, places: Places) -> Path:
     """The converted entry, relative to the converted copy."""
     assert request.after is not None
-    after = request.after.resolve()
-    if after.is_file() and places.root in after.parents:
-        return after.relative_to(places.root)
-    return places.entry
+    return _in_place(request.after.resolve(), places) or places.entry
+
+
+def _in_place(after: Path, places: Places) -> Path | None:
+    """A converted file that runs where it lies in the project; one of the entry's name in another folder takes its place."""
+    if not after.is_file() or places.root not in after.parents:
+        return None
+    own = after.relative_to(places.root)
+    return own if own.parent == places.entry.parent or own.name != places.entry.name else None
 
 
 def copy_after(request: VerifyRequest, places: Places, target: Path) -> Workspace:
-    """The converted project: a folder as it is; a file outside the project takes the entry's place in a copy of it,
-    and the modules beside that file come with it."""
+    """The converted project: a whole folder as it is; single files, or a folder of changed files (`convert --output`), take
+    their places in a copy of the original project.  Raises `ValueError` when the entry is not there."""
     assert request.after is not None
     after = request.after.resolve()
-    if after.is_dir() and after != places.root:
+    if after.is_dir() and after != places.root and not _is_part(after, places):
         return copy_project(after, target)
     space = copy_project(places.root, target)
-    if after.is_file() and places.root not in after.parents:
-        place = target / places.entry
-        place.unlink()
-        shutil.copy2(after, place)
-        for beside in list(after.parent.rglob("*.py"))[
-            :MOST_BESIDE
-        ]:  # what it imports from its own folder goes with it
-            if beside != after:
-                copy = place.parent / beside.relative_to(after.parent)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                copy.unlink(missing_ok=True)
-                shutil.copy2(beside, copy)
-        return Workspace(target, space.relist())
-    return space
+    beside = target / (places.entry if request.module is not None else places.entry.parent)
+    if after.is_dir() and after != places.root:
+        # `convert --output` writes below the program's folder, which need not be where verify was started.
+        names = files_of(after, ".py")
+        known = {base: sum((base / name).exists() for name in names) for base in (target, beside)}
+        if not any(known.values()):
+            raise ValueError(f"{request.after} holds none of the program's files")
+        lay_over(after, max(known, key=lambda base: known[base]))
+    elif after.is_file() and _in_place(after, places) is None:
+        for name in files_of(after.parent, ".py")[:MOST_BESIDE]:
+            if name != after.name:
+                put(after.parent / name, beside / name, target)
+        put(after, target / places.entry, target)
+    return Workspace(target, space.relist())
+
+
+def _is_part(after: Path, places: Places) -> bool:
+    """Whether the folder holds only some of the project's modules."""
+    inside = after.relative_to(places.root) if places.root in after.parents else None
+    names = files_of(places.root, ".py")
+    return any(not (after / name).exists() for name in names if inside is None or inside not in Path(name).parents)
 
 
 def trim_unit(request: VerifyRequest) -> int:
@@ -294,7 +306,7 @@ def trim_unit(request: VerifyRequest) -> int:
     if request.after is None:
         return 1
     text = "\n".join(_sources(request.after))
-    if "Accelerator(" in text and ".prepare(" in text:
+    if "Accelerator(" in text and ".prepare(" in text and "process_batches(" not in text:
         return 0  # accelerate fills the last batch: whole batches only
     return request.devices if "DistributedSampler" in text else 1
 

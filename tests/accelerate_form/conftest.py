@@ -16,7 +16,7 @@ from codemods.base import Options
 from migrator.convert import Conversion, convert_program
 from migrator.write import encoded
 
-from .programs import CONTRASTIVE, FILES, PLAIN
+from .programs import ACCUMULATING, BY_HAND, CONTRASTIVE, FILES, PLAIN
 
 LIMIT = 900  # seconds for all runs; half a minute on a machine that does nothing else
 
@@ -105,7 +105,23 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     original.write_text(PLAIN)
     convert(root / "ddp", PLAIN, target="ddp")
     ddp = root / "ddp" / "train.py"
+    convert(root / "own_way", ACCUMULATING)
+    convert(root / "accumulate", ACCUMULATING, accumulate=True)
+    convert(root / "batches", PLAIN, sampling="batch")
     for world in (1, 2):
+        for name in ("own_way", "accumulate"):
+            given = ("--samples", 64, "--epochs", 2, "--out", "sums.pt")
+            runs.add(f"{name}.{world}", root / name / "train.py", world, *given)
+    runs.add("batches.2", root / "batches" / "train.py", 2, "--samples", 52, "--epochs", 2, "--out", "batches.pt")
+    (root / "by_hand").mkdir()
+    by_hand = root / "by_hand" / "train.py"
+    by_hand.write_text(BY_HAND)
+    convert(root / "from_hand", BY_HAND)
+    runs.add("by hand.2", by_hand, 2)
+    convert(root / "over_ddp", (root / "ddp" / "train.py").read_text())
+    for world in (1, 2):
+        runs.add(f"from hand.{world}", root / "from_hand" / "train.py", world)
+        runs.add(f"over ddp.{world}", root / "over_ddp" / "train.py", world, "--out", "over.pt")
         runs.add(f"plain.{world}", plain, world, "--out", f"bare{world}.pt")
         runs.add(f"plateau.{world}", plain, world, "--plateau", "--out", "plateau.pt", "--epochs", 4)
         runs.add(f"still.{world}", plain, world, "--lr", 0, "--epochs", 2, "--out", "still.pt")

@@ -189,3 +189,102 @@ def evaluate(model, loader):
     return correct / total
 """,
 }
+
+# Gradients of two batches make a step.
+ACCUMULATING = PLAIN.replace(
+    """\
+    for inputs, targets in loader:
+        inputs, targets = inputs.to(device), targets.to(device)
+        loss = criterion(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+""",
+    """\
+    every = 2
+    for i, (inputs, targets) in enumerate(loader):
+        inputs, targets = inputs.to(device), targets.to(device)
+        loss = criterion(model(inputs), targets)
+        (loss / every).backward()
+        if (i + 1) % every == 0:
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+)
+
+# A DistributedDataParallel program as people write it by hand; its batch size is that of each process.
+BY_HAND = """\
+import argparse
+import os
+
+import torch
+import torch.distributed as dist
+import torch.nn as nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+history = {"loss": [], "accuracy": [], "weight": 0.0}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--batch-size", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=2)
+    args = parser.parse_args()
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    rank = dist.get_rank()
+    local_rank = int(os.environ["LOCAL_RANK"])
+    if torch.cuda.is_available():
+        torch.cuda.set_device(local_rank)
+    device = torch.device("cuda", local_rank) if torch.cuda.is_available() else torch.device("cpu")
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.float64)
+    train_set = TensorDataset(torch.randn(64, 4), torch.randint(3, (64,)))
+    val_set = TensorDataset(torch.randn(36, 4), torch.randint(3, (36,)))
+    train_sampler = DistributedSampler(train_set, shuffle=False)
+    train_loader = DataLoader(train_set, batch_size=args.batch_size, sampler=train_sampler, num_workers=0)
+    val_loader = DataLoader(val_set, batch_size=args.batch_size, sampler=DistributedSampler(val_set, shuffle=False))
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)).to(device)
+    model = DDP(model, device_ids=[local_rank] if torch.cuda.is_available() else None, find_unused_parameters=False)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(args.epochs):
+        train_sampler.set_epoch(epoch)
+        model.train()
+        for inputs, targets in train_loader:
+            inputs, targets = inputs.to(device), targets.to(device)
+            loss = criterion(model(inputs), targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            history["loss"].append(loss.item())
+        accuracy = evaluate(model, val_loader, device)
+        history["accuracy"].append(accuracy)
+        if rank == 0:
+            print(f"epoch {epoch}: accuracy {accuracy:.4f}")
+            torch.save(model.module.state_dict(), "model.pt")
+        dist.barrier()
+    history["weight"] = float(sum(p.detach().abs().sum() for p in model.parameters()))
+    dist.destroy_process_group()
+
+
+def evaluate(model, loader, device):
+    model.eval()
+    correct = torch.tensor(0, device=device)
+    total = torch.tensor(0, device=device)
+    with torch.no_grad():
+        for inputs, targets in loader:
+            inputs, targets = inputs.to(device), targets.to(device)
+            correct += (model(inputs).argmax(dim=1) == targets).sum()
+            total += targets.size(0)
+    dist.all_reduce(correct)
+    dist.all_reduce(total)
+    return correct.item() / total.item()
+
+
+if __name__ == "__main__":
+    main()
+"""

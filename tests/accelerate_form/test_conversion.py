@@ -8,9 +8,9 @@ import pytest
 
 from codemods.base import Options
 from migrator.launch import accelerate_line, launch_config
-from tests.rules.tools import check_rewrite, convert, training
+from tests.rules.tools import check_note, check_question, check_rewrite, convert, training
 
-from .programs import CONTRASTIVE, FILES, PLAIN
+from .programs import ACCUMULATING, CONTRASTIVE, FILES, PLAIN
 
 Converted = Callable[..., tuple[object, str]]
 
@@ -21,8 +21,6 @@ def test_the_accelerator_is_made_first_and_says_its_precision() -> None:
         """
         if __name__ == "__main__":
             accelerator = Accelerator(mixed_precision="no", dataloader_config=DataLoaderConfiguration(split_batches=True))
-            if not accelerator.is_main_process:
-                sys.stdout = open(os.devnull, "w")  # one process speaks for all
             main()
             accelerator.end_training()
         """,
@@ -60,6 +58,125 @@ def test_backward_and_clipping() -> None:
         "MG411",
         target="accelerate",
     )
+
+
+def test_batches_of_the_prepared_loader_are_not_moved_again() -> None:
+    conversion = check_rewrite(
+        PLAIN,
+        """
+        for inputs, targets in loader:
+            loss = criterion(model(inputs), targets)
+            optimizer.zero_grad()
+        """,
+        "MG319",
+        target="accelerate",
+    )
+    after = conversion.changes[0].after
+    assert after.count("inputs, targets = inputs.to(device), targets.to(device)") == 1  # the evaluation's own loader
+
+
+@pytest.mark.parametrize(
+    ("loop", "left"),
+    [
+        ("x, y = (t.to(device) for t in batch)", "x, y = batch"),
+        ("batch = {k: v.to(device) for k, v in batch.items()}", None),
+        ("batch = batch.cuda(non_blocking=True)", None),
+        ("batch = batch.to(torch.float64)", "batch = batch.to(torch.float64)"),
+        ("batch = batch[0].to(device)", "batch = batch[0].to(device)"),
+        ("weights = weights.to(device)", "weights = weights.to(device)"),
+    ],
+)
+def test_only_plain_moves_of_the_batch_go(loop: str, left: str | None) -> None:
+    source = training("pass").replace("for inputs, targets in loader:", f"for batch in loader:\n            {loop}")
+    source = source.replace("model(inputs), targets", "model(batch[0]), batch[1]")
+    source = source.replace(
+        "    model = nn.Data", "    device = 'cuda'\n    weights = torch.ones(2)\n    model = nn.Data"
+    )
+    after = convert(source, target="accelerate", sampling="distributed", loss="local").changes[0].after
+    body = after.partition("for batch in loader:")[2].splitlines()[1].strip()
+    assert body == left if left is not None else body.startswith("loss ="), body
+
+
+def test_what_is_printed_goes_through_the_accelerator() -> None:
+    conversion = check_rewrite(
+        PLAIN, 'accelerator.print(f"epoch {epoch}: accuracy {accuracy:.4f}")', "MG514", target="accelerate"
+    )
+    assert "devnull" not in conversion.changes[0].after
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import sys; sys.stdout.write('done')",
+        "class Own(torch.utils.data.Dataset):\n    def __len__(self):\n        print(1)",
+    ],
+)
+def test_where_something_else_prints_the_other_processes_are_silenced(line: str) -> None:
+    after = convert(training(f"{line}\nprint(epoch)"), target="accelerate").changes[0].after
+    assert '.stdout = open(os.devnull, "w")' in after and "accelerator.print" not in after
+
+
+def test_accumulation_stays_the_programs_own_unless_asked() -> None:
+    after = convert(ACCUMULATING, target="accelerate").changes[0].after
+    assert "accelerator.backward((loss / every))" in after or "accelerator.backward(loss / every)" in after
+    assert "accumulate" not in after
+
+
+def test_accumulation_in_accelerates_way() -> None:
+    conversion = check_rewrite(
+        ACCUMULATING,
+        """
+        accelerator.gradient_accumulation_steps = every
+        for i, (inputs, targets) in enumerate(loader):
+            with accelerator.accumulate(model):
+                loss = criterion(model(inputs), targets)
+                accelerator.backward(loss)
+                if accelerator.sync_gradients:
+                    accelerator.clip_grad_norm_(model.parameters(), 1.0)
+                    optimizer.step()
+                    optimizer.zero_grad()
+        """,
+        "MG412",
+        target="accelerate",
+        accumulate=True,
+    )
+    assert conversion.policies == ("--accumulate",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("(loss / every).backward()", "loss.backward()", "not divided"),
+        ("if (i + 1) % every == 0:", "if i % every == 0:", "first batch already"),
+        ("if (i + 1) % every == 0:", "if (i + 1) % every == 0 or i == 9:", "another condition"),
+    ],
+)
+def test_accumulation_of_another_kind_is_a_question(old: str, new: str, told: str) -> None:
+    check_question(ACCUMULATING.replace(old, new), told, "MG412", target="accelerate", accumulate=True)
+
+
+def test_save_state_and_trackers_are_offered() -> None:
+    check_note(PLAIN, "accelerator.save_state(FOLDER)", "MG611", target="accelerate")
+    source = "from torch.utils.tensorboard import SummaryWriter\n" + training("writer = SummaryWriter('runs')", 1)
+    check_note(source, 'Accelerator(log_with="tensorboard")', "MG104", target="accelerate")
+    check_note(PLAIN, "ACCELERATE_USE_CPU=true", "MG104", target="accelerate")
+
+
+def test_the_exact_way_deals_out_the_programs_batches() -> None:
+    conversion = check_rewrite(
+        PLAIN,
+        """
+        train_loader = process_batches(accelerator, DataLoader(train_set, batch_size=args.batch_size, shuffle=True))
+        """,
+        "MG204",
+        target="accelerate",
+        sampling="batch",
+    )
+    after = conversion.changes[0].after
+    assert conversion.way == "batch"
+    assert "model, optimizer = accelerator.prepare(model, optimizer)" in after
+    assert 'accelerator = Accelerator(mixed_precision="no")\n' in after
+    assert not any("fills an epoch's last batch up" in d.message for d in conversion.diagnostics)
 
 
 def test_evaluation_is_shared_out_without_padding() -> None:
@@ -160,18 +277,6 @@ def test_handlers_are_made_only_when_asked_for() -> None:
     after = convert(PLAIN, target="accelerate", find_unused=True, pg_timeout=60).changes[0].after
     assert "DistributedDataParallelKwargs(find_unused_parameters=True)" in after
     assert "InitProcessGroupKwargs(timeout=timedelta(seconds=60))" in after
-
-
-def test_a_program_that_uses_ddp_already_is_a_question() -> None:
-    from migrator.convert import convert_program
-    from migrator.source import Source
-
-    source = convert(PLAIN).changes[0].after
-    from pathlib import Path
-
-    again = convert_program(Path("train.py"), Options(target="accelerate"), Source("train.py", source))
-    assert not again.changes
-    assert [d.rule for d in again.questions] == ["MG902"]
 
 
 def test_the_launch_line_leaves_nothing_to_the_environment() -> None:

@@ -60,6 +60,19 @@ def test_the_exact_form_trains_the_same_to_the_last_sample(runs: Runs) -> None:
     assert sum(sum(one["history"]["rows"]) for one in runs.said["exact.2"]) == 2 * 52
 
 
+def test_with_whole_batches_dealt_out_no_sample_of_another_batch_comes_in(runs: Runs) -> None:
+    """52 samples in batches of 16: the last one has 4, which two processes share; nothing is filled up."""
+    rows = [one["history"]["rows"] for one in runs.said["batches.2"]]
+    assert rows == [[8, 8, 8, 2] * 2] * 2
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_accelerates_accumulation_is_the_programs_where_windows_are_complete(runs: Runs, world: int) -> None:
+    own, asked = runs[f"own_way.{world}"], runs[f"accumulate.{world}"]
+    assert asked["loss"] == pytest.approx(own["loss"], abs=1e-12)
+    assert asked["accuracy"] == own["accuracy"]
+
+
 def test_a_loss_over_the_whole_batch_is_the_same(runs: Runs) -> None:
     assert runs["contrastive.2"]["loss"] == pytest.approx(runs["contrastive.1"]["loss"], abs=1e-12)
     assert runs["contrastive.2"]["weight"] == pytest.approx(runs["contrastive.1"]["weight"], abs=1e-12)

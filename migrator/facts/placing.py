@@ -1,0 +1,117 @@
+"""Where the training loop moves what a prepared loader has put on the device already.
+
+In: a `Program` and its `Training`.  Out: statements that do nothing but move the loop's own variables, and expressions that
+do so in the middle of a line.  A move that also changes the type, or is of something else, is not among them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from migrator.facts.program import Program
+from migrator.facts.syntax import Module, Span
+from migrator.facts.training import Training
+
+_DEVICE = re.compile(r"(\w+\.)*(device|dev)|torch\.device\(.*\)|[\"'](cuda|cpu)(:\d+)?[\"']|(\w+\.)*(local_)?rank|gpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A whole statement that goes (`kept` None), or an expression of which only `kept` stays."""
+
+    at: Span
+    kept: Span | None = None
+
+
+def needless_moves(program: Program, training: Training) -> Iterator[Move]:
+    """Moves of the batches of the training loop, statements first."""
+    if training.loop is None:
+        return
+    module = program.module_at(training.loop)
+    loop = next((n for n in module.nodes if isinstance(n, ast.For) and module.span(n) == training.loop), None)
+    if loop is None:
+        return
+    names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    if _is_counted(loop):
+        assert isinstance(loop.target, ast.Tuple)
+        names -= {n.id for n in ast.walk(loop.target.elts[0]) if isinstance(n, ast.Name)}
+    gone: list[ast.AST] = []
+    for statement in loop.body:
+        if not (isinstance(statement, ast.Assign) and _moves_only(module, statement, names)):
+            break  # one further down may follow a change of what it moves
+        gone.append(statement)
+        yield Move(module.span(statement))
+    changed = {
+        n.id
+        for statement in ast.walk(loop)
+        if isinstance(statement, ast.Assign | ast.AugAssign | ast.For)
+        and statement not in gone
+        and statement is not loop
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+        for n in ast.walk(target)
+        if isinstance(n, ast.Name)
+    }
+    for node in ast.walk(loop):
+        inside = any(a in gone for a in (node, *module.ancestors(node)))
+        kept = None if inside else _moved(module, node) or _moved_all(module, node)
+        if isinstance(kept, ast.Name) and kept.id in names - changed:
+            yield Move(module.span(node), module.span(kept))
+
+
+def _is_counted(loop: ast.For) -> bool:
+    name = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+    return isinstance(name, ast.Name) and name.id == "enumerate" and isinstance(loop.target, ast.Tuple)
+
+
+def _moved(module: Module, node: ast.AST) -> ast.expr | None:
+    """x of `x.to(device)` and `x.cuda()`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    if any(k.arg not in ("device", "non_blocking") for k in node.keywords):
+        return None
+    places = [*node.args, *(k.value for k in node.keywords if k.arg == "device")]
+    if node.func.attr == "cuda":
+        return node.func.value if len(places) <= 1 else None
+    if node.func.attr != "to" or len(places) != 1 or not _DEVICE.fullmatch(module.segment(places[0])):
+        return None
+    return node.func.value
+
+
+def _moved_all(module: Module, node: ast.AST) -> ast.expr | None:
+    """batch of `(t.to(device) for t in batch)` and `{k: v.to(device) for k, v in batch.items()}`."""
+    if not isinstance(node, ast.GeneratorExp | ast.ListComp | ast.DictComp) or len(node.generators) != 1:
+        return None
+    only = node.generators[0]
+    if only.ifs:
+        return None
+    if isinstance(node, ast.DictComp):
+        moved, source = _moved(module, node.value), only.iter
+        items = isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "items"
+        pair = isinstance(only.target, ast.Tuple) and len(only.target.elts) == 2
+        if not items or not pair or module.segment(node.key) != module.segment(only.target.elts[0]):  # type: ignore[attr-defined]
+            return None
+        same = moved is not None and module.segment(moved) == module.segment(only.target.elts[1])  # type: ignore[attr-defined]
+        return source.func.value if same else None  # type: ignore[attr-defined]
+    moved = _moved(module, node.elt)
+    same = moved is not None and module.segment(moved) == module.segment(only.target)
+    # What is unpacked or kept as a tuple is the same; a program that changes the list would miss its own copy.
+    return only.iter if same and isinstance(node, ast.GeneratorExp) else None
+
+
+def _moves_only(module: Module, statement: ast.Assign, names: set[str]) -> bool:
+    """True for `x = x.to(device)` and `x, y = x.cuda(), y.cuda()` of the loop's own variables."""
+    if len(statement.targets) != 1:
+        return False
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        pairs = list(zip(target.elts, value.elts, strict=True))
+    else:
+        pairs = [(target, value)]
+    for one, moved in pairs:
+        kept = _moved(module, moved) or _moved_all(module, moved)
+        if not isinstance(one, ast.Name) or not isinstance(kept, ast.Name) or kept.id != one.id or one.id not in names:
+            return False
+    return True
