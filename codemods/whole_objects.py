@@ -17,6 +17,7 @@ from migrator.facts.syntax import Module, Span, argument, dotted
 def check(context: Context) -> Iterator[Diagnostic]:
     program = context.program
     seen: set[ast.expr] = set()
+    wrapped = False
     for module, call in program.calls():
         if program.external(module, call) != "torch.save":
             continue
@@ -25,13 +26,14 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 continue
             seen.add(part)
             if program.is_wrapped(part_module, part):
+                wrapped = True
                 yield _kept(context, part_module.span(part))
             elif _holds_wrap(program, part_module, part):
                 yield RULE.question(
                     part_module.span(part),
                     "a whole model is saved, with the wrapper's class in a part of it: save its state_dict(), and read it back so",
                 )
-    for module, node in _loaded_wrappers(program):
+    for module, node in _loaded_wrappers(program) if wrapped else ():
         yield RULE.question(
             module.span(node),
             "a whole model comes out of this file, in the wrapper that was saved with it: wrap its .module, as above",

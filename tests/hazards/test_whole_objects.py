@@ -41,3 +41,11 @@ def test_a_model_with_a_wrapped_part_is_a_question():
 def test_weights_and_bare_models_stay():
     check_noop(SAVED.replace("'model': model}", "'model': model.state_dict()}"), "MG601")
     check_noop(SAVED.replace("'model': model}", "'model': model.module}"), "MG601")
+
+
+def test_a_bare_model_that_is_read_whole_and_wrapped_again_stays():
+    text = SAVED.replace("'model': model}", "'model': model.module}").replace(
+        "model = nn.DataParallel(nn.Linear(4, 2))",
+        "model = torch.load('old.pt')['model']\n    model = nn.DataParallel(model)",
+    )
+    check_noop(text, "MG601")
