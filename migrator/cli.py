@@ -195,7 +195,9 @@ def convert(
     ] = None,
     scripts: Annotated[
         bool | None,
-        typer.Option("--scripts", help="Also change the lines of shell scripts, Makefiles and READMEs that start them."),
+        typer.Option(
+            "--scripts", help="Also change the lines of shell scripts, Makefiles and READMEs that start them."
+        ),
     ] = None,
     allow_dirty: Annotated[
         bool, typer.Option("--allow-dirty", help="Write although git has uncommitted changes there.")
@@ -554,7 +556,9 @@ def verify(
     ] = None,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds for each side's run.")] = 600.0,
     keep: Annotated[Path | None, typer.Option(help="Keep copies, logs and records in this folder.")] = None,
-    module: Annotated[str | None, typer.Option(help="Run as python -m MODULE from the folder BEFORE.")] = None,
+    module: Annotated[
+        str | None, typer.Option("--module", "-m", help="Run as python -m MODULE from the folder BEFORE.")
+    ] = None,
     output_format: Annotated[Format, typer.Option("--format", help="Form of the verdict.")] = "text",
     as_faithful: Annotated[
         bool, typer.Option("--as-faithful", help="Convert without the policies that change training on purpose.")

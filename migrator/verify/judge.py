@@ -36,6 +36,8 @@ def judge_before(record: Record, outcome: Outcome, devices: int) -> Verdict | No
         reason = f"the original stops with {kind}: {message.splitlines()[0] if message else ''}"
         if kind == "SystemExit":
             reason = f"the original ends with exit status {record.error['code']}: {message}"
+        if "/torchvision/datasets/" in record.error["text"].replace("\\", "/"):
+            reason += " (--fake-data 256 puts random samples in the place of torchvision's data sets)"
         if record.steps:
             steps = len(record.steps)
             reason += f" (after {steps} optimizer steps; --steps {steps} checks what comes before)"

@@ -69,6 +69,35 @@ def _copy(source: Path, target: Path, budget: list[int], spared: set[Path]) -> N
                 shutil.copy2(entry.path, place)
 
 
+def lay_over(source: Path, target: Path) -> None:
+    """Put the files of `source` in the place of those of a copied project, or beside them."""
+    for name in files_of(source):
+        put(source / name, target / name, target)
+
+
+def put(new: Path, place: Path, copy: Path) -> None:
+    """One file to its place in a project's copy, and never through a link into the user's own folder."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if not place.parent.resolve().is_relative_to(copy.resolve()):
+        raise ValueError(f"{place.relative_to(copy)}: lies in a folder that is too large to copy")
+    place.unlink(missing_ok=True)
+    if new.stat().st_size > COPY_LIMIT:
+        place.symlink_to(new.resolve())
+    else:
+        shutil.copy2(new, place)
+
+
+def files_of(folder: Path, ending: str = "") -> list[str]:
+    """Relative paths of a project's files, without version control, environments and caches."""
+    found: list[str] = []
+    for base, folders, files in os.walk(folder):
+        folders[:] = sorted(f for f in folders if f not in LEFT_OUT)
+        found += [os.path.relpath(os.path.join(base, f), folder) for f in sorted(files) if f.endswith(ending)]
+        if len(found) > ENTRY_TOTAL:
+            break
+    return found
+
+
 def _crowded(path: str) -> bool:
     with os.scandir(path) as entries:
         return sum(1 for _ in zip(entries, range(ENTRY_LIMIT + 1), strict=False)) > ENTRY_LIMIT
