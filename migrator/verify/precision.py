@@ -1,7 +1,7 @@
 """float64 in place of float32, for a comparison that runs freely.
 
 In: the session.  Out: default dtype, loader batches, and the ways in which a *program* says float32 (`.float()`,
-`dtype=torch.float32`, `FloatTensor`) give float64.  What torch itself asks for is left alone: GradScaler needs its float32.
+`dtype=torch.float32`, `FloatTensor`, a float32 array) give float64.  What torch itself asks for is left alone: GradScaler needs its float32.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ FACTORIES = [
     "full_like",
     "empty_like",
 ]
+FROM_ARRAYS = ["from_numpy", "tensor", "as_tensor"]
 
 
 def install(session: Session) -> None:
@@ -62,10 +63,25 @@ def install(session: Session) -> None:
     tensor.float, tensor.to, tensor.type = patched_float, patched_to, patched_type
     for name in FACTORIES:
         setattr(torch, name, _factory(getattr(torch, name)))
+    for name in FROM_ARRAYS:
+        setattr(torch, name, _from_arrays(getattr(torch, name)))
 
     iterator = loaders._BaseDataLoaderIter
     following = iterator.__next__
     iterator.__next__ = lambda self: as_double(session, following(self))
+
+
+def _from_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Tensors of numpy's float32 arrays: parameters and buffers that a program computes with numpy."""
+
+    def made(*arguments: Any, **keywords: Any) -> Any:
+        tensor = function(*arguments, **keywords)
+        is_array = bool(arguments) and type(arguments[0]).__module__ == "numpy"
+        if is_array and tensor.dtype is torch.float32 and called_by_program():
+            return tensor.detach().double().requires_grad_(tensor.requires_grad)
+        return tensor
+
+    return made
 
 
 def _factory(function: Callable[..., Any]) -> Callable[..., Any]:

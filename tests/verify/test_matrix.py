@@ -49,6 +49,13 @@ def test_a_right_conversion_is_equal(check: Callable[..., Verdict], name: str, f
     assert all(row.samples_before == row.samples_after > 0 for row in verdict.rows)
 
 
+def test_weights_that_come_from_a_float32_array_are_float64_too(check: Callable[..., Verdict]) -> None:
+    before, after = pair("mlp")
+    given = "\nimport numpy\nnet.module[0].weight.data = torch.from_numpy(numpy.full((32, 10), 0.1, dtype='float32'))\noptimizer = "
+    verdict = check(edited(before, ("\noptimizer = ", given)), edited(after, ("\noptimizer = ", given)), float64=True)
+    assert verdict.status is Status.EQUAL, to_text(verdict)
+
+
 @pytest.mark.parametrize("name", ["mlp", "split"])
 def test_four_devices(check: Callable[..., Verdict], name: str) -> None:
     verdict = check(*pair(name), files(name), devices=4)
