@@ -3,7 +3,8 @@
 `--batch per-gpu` gives every process the batch size that the original gave to all of them together: the batch is world size
 times as large, and an epoch has world size times fewer steps.  By the linear scaling rule the learning rate is multiplied by
 the world size; over the first 5 % of all steps it rises from the original's to that.  The rate is scaled where the step is
-taken, so that any schedule of the program, by a scheduler or by hand, sets, logs and saves what it always did.
+taken, so that any schedule of the program, by a scheduler or by hand, sets, logs and saves what it always did.  Batches that a
+sampler of the program's own makes stay as they are, and each process takes its turn at them.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
     program, training = context.program, context.sharing.training
     if context.options.batch != "per-gpu" or not program.trains or not program.wraps:
         return
-    if training is None or context.sharing.way != "distributed":
+    if training is None or context.sharing.way not in ("distributed", "batch"):
         yield RULE.question(
             program.wraps[0].at,
             f"--batch per-gpu was not applied: every process needs whole batches here; {context.sharing.reason}",
@@ -44,8 +45,13 @@ def grows(context: Context) -> bool:
 
 def _view(context: Context) -> EpochView | str:
     program, training = context.program, context.sharing.training
-    if training is None or context.sharing.way != "distributed":
+    if training is None or context.sharing.way not in ("distributed", "batch"):
         return "every process needs whole batches"
+    if training.whole is not None:
+        return (
+            "the loss looks at the whole batch, and a larger one may be another loss (a sum grows with it, more samples are "
+            "compared); where it is a mean over samples, say so with --loss local"
+        )
     if any(grows_already(program, loader) for loader in training.loaders):
         return "the batch grows with the number of GPUs already, and the learning rate belongs to that batch"
     return view_epochs(program, training, list(optimizer_steps(program)))
@@ -78,5 +84,5 @@ RULE = Rule(
     sources=("arXiv 1706.02677 (Goyal et al., sections 2.1 and 2.2)",),
     why="Fewer and larger steps are another training; the linear rule is a heuristic and may need another rate.",
     keeps=("trajectory",),
-    needs=("MG201",),
+    needs=("MG201", "MG204"),
 )

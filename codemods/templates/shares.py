@@ -46,11 +46,40 @@ class SplitBatchSampler:
             yield batch[rank * size : (rank + 1) * size]
 
 
+class DealBatchSampler:
+    """This process's share of the batches that rank 0 draws: every world size-th of them."""
+
+    def __init__(self, batch_sampler):
+        self.batch_sampler = batch_sampler
+
+    def __len__(self):
+        return -(-len(self.batch_sampler) // dist.get_world_size())
+
+    def __iter__(self):
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        box = [[list(batch) for batch in self.batch_sampler] if rank == 0 else None]
+        dist.broadcast_object_list(box, src=0)
+        for place in range(rank, len(self) * world_size, world_size):  # as many steps on each process
+            yield box[0][place % len(box[0])]
+
+
 def split_batches(loader):
     """The loader, with only this process's part of each batch; its workers are shared out too."""
     return DataLoader(
         loader.dataset,
         batch_sampler=SplitBatchSampler(loader.batch_sampler),
+        num_workers=-(-loader.num_workers // dist.get_world_size()),
+        collate_fn=loader.collate_fn,
+        pin_memory=loader.pin_memory,
+        worker_init_fn=loader.worker_init_fn,
+    )
+
+
+def deal_batches(loader):
+    """The loader, with only this process's batches; its workers are shared out too."""
+    return DataLoader(
+        loader.dataset,
+        batch_sampler=DealBatchSampler(loader.batch_sampler),
         num_workers=-(-loader.num_workers // dist.get_world_size()),
         collate_fn=loader.collate_fn,
         pin_memory=loader.pin_memory,

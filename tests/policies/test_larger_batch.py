@@ -131,11 +131,42 @@ def test_the_default_keeps_batch_and_rate(run):
     assert ran.conversion.policies == ()
 
 
-def test_a_program_that_needs_whole_batches_is_a_question():
-    text = program().replace(
-        "criterion = nn.CrossEntropyLoss()", "criterion = nn.CrossEntropyLoss(weight=torch.ones(2))"
-    )
-    check_question(text, "every process needs whole batches", "MG401", batch="per-gpu")
+SAMPLED = (
+    program(step="SHOWN.append(inputs[:, 0].tolist())\n            " + STEP)
+    .replace("import DataLoader,", "import DataLoader, SubsetRandomSampler,")
+    .replace("batch_size=4, shuffle=True", "batch_size=4, sampler=SubsetRandomSampler(range({n}))")
+)
+
+
+@pytest.mark.parametrize("world", [2, 4])
+@pytest.mark.parametrize("samples", [160, 148])
+def test_batches_of_the_programs_own_sampler_are_dealt_out_whole(run, world, samples):
+    ran = run(SAMPLED.replace("{n}", str(samples)), world, batch="per-gpu")
+    assert ran.conversion.way == "batch"
+    per_epoch = math.ceil(samples // 4 / world)
+    for rank in ran.ranks:
+        assert rank["rates"] == pytest.approx(formula(lambda t, n: 0.1, world, per_epoch), rel=1e-6)
+        assert rank["sums"] == ran.ranks[0]["sums"]
+        assert {len(batch) for batch in rank["shown"]} == {4}
+    first_epoch = [value for rank in ran.ranks for batch in rank["shown"][:per_epoch] for value in batch]
+    assert len(set(first_epoch)) == samples, "every sample of the epoch is trained on"
+    assert len(first_epoch) - samples < 4 * world, "and at most world size - 1 batches repeat"
+
+
+WEIGHTED = program().replace(
+    "criterion = nn.CrossEntropyLoss()", "criterion = nn.CrossEntropyLoss(weight=torch.ones(2))"
+)
+
+
+def test_a_loss_that_looks_at_the_whole_batch_is_a_question():
+    check_question(WEIGHTED, "a larger one may be another loss", "MG401", batch="per-gpu")
+    check_question(WEIGHTED, "every process needs whole batches", "MG401", batch="per-gpu", sampling="call")
+
+
+def test_a_loss_that_the_user_vouches_for_is_scaled(run):
+    ran = run(WEIGHTED, 2, batch="per-gpu", loss="local")
+    assert ran.ranks[0]["rates"] == pytest.approx(formula(lambda t, n: 0.1, 2, 20), rel=1e-6)
+    assert ran.conversion.policies == ("--loss local", "--batch per-gpu")
 
 
 def test_a_batch_that_grows_with_the_gpus_is_a_question():
