@@ -17,7 +17,7 @@ from codemods.base import Diagnostic
 from migrator.convert import Conversion
 from migrator.edits import AddHelper, AddImport
 from migrator.helpers import with_needs
-from migrator.review.differing import FileDiff, Row, compare
+from migrator.review.differing import FileDiff, Marks, Row, compare
 from migrator.review.painting import Token, line_html, paint
 from migrator.selection import fix_ids
 
@@ -77,14 +77,18 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file's diff with its painted lines, the rows of helpers by name, and the fixes behind each other changed row."""
+    """A file's diff with its painted lines, the rows of helpers by name, and the other changed rows by the fix behind them.
+
+    `lines` keeps the markup of lines that were made: a row stands in the hunks of several fixes.
+    """
 
     diff: FileDiff
-    old: list[list[Token]]
+    old: dict[int, list[Token]]
     new: list[list[Token]]
     helpers: dict[str, tuple[int, int]]
     imports: frozenset[str]
-    owners: dict[int, frozenset[str]]
+    rows_of: dict[str, list[int]]
+    lines: dict[tuple[int, str, bool], str] = field(default_factory=dict)
 
 
 def read_changes(conversion: Conversion) -> Changes:
@@ -99,8 +103,8 @@ def read_changes(conversion: Conversion) -> Changes:
     names = frozenset(helper.name for helper in with_needs(wanted))
     files = [_read_file(compare(change), of_label, names) for change in conversion.changes]
     for fix in fixes.values():
-        for file in files:
-            fix.hunks += _hunks(file, lambda number, file=file, fix=fix: fix.id in file.owners.get(number, ()))  # type: ignore[misc]
+        for file in (file for file in files if fix.id in file.rows_of):
+            fix.hunks += _hunks(file, file.rows_of[fix.id])
         here = {file.diff.path: file.imports for file in files}
         asked = [e for e in _edits(fix) if isinstance(e, AddImport)]
         fix.imports = list(dict.fromkeys(e.text for e in asked if e.text in here.get(e.at.path, ())))
@@ -110,7 +114,11 @@ def read_changes(conversion: Conversion) -> Changes:
         tuple(helper for file in files for helper in _helpers(file, fixes.values())),
         tuple(
             FileView(
-                file.diff.path, file.diff.is_new, file.diff.added, file.diff.removed, tuple(_hunks(file, faded=False))
+                file.diff.path,
+                file.diff.is_new,
+                file.diff.added,
+                file.diff.removed,
+                tuple(_hunks(file, [n for n, row in enumerate(file.diff.rows) if row.changed])),
             )
             for file in files
         ),
@@ -134,9 +142,32 @@ def _read_file(diff: FileDiff, of_label: dict[object, set[str]], names: frozense
         if row.changed and number not in shared and number not in imports and not diff.is_new:
             owners[number] = frozenset(name for label in diff.labels(row) for name in of_label.get(label, ()))
     _adopt(owners)
-    old = paint("".join(diff.old)) if diff.old else []
+    rows_of: dict[str, list[int]] = {}
+    for number in sorted(owners):
+        for name in owners[number]:
+            rows_of.setdefault(name, []).append(number)
     lines = frozenset(diff.new[diff.rows[number].new or 0].rstrip("\r\n") for number in imports)
-    return _File(diff, old, paint("".join(diff.new)), helpers, lines, owners)
+    return _File(diff, _paint_old(diff), paint("".join(diff.new)), helpers, lines, rows_of)
+
+
+def _paint_old(diff: FileDiff) -> dict[int, list[Token]]:
+    """The tokens of the lines that are gone or changed; the others look as in the new text."""
+    painted: dict[int, list[Token]] = {}
+    for run in _runs(diff.rows):
+        positions = [row.old for row in run if row.changed and row.old is not None]
+        painted.update(zip(positions, paint("".join(diff.old[n] for n in positions)), strict=False))
+    return painted
+
+
+def _runs(rows: Iterable[Row]) -> list[list[Row]]:
+    """Rows in runs that all changed, or that all stayed."""
+    runs: list[list[Row]] = []
+    for row in rows:
+        if runs and runs[-1][0].changed == row.changed:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return runs
 
 
 def _adopt(owners: dict[int, frozenset[str]]) -> None:
@@ -182,7 +213,7 @@ def _helpers(file: _File, fixes: Iterable[Fix]) -> Iterator[HelperView]:
             end -= 1
         needing = tuple(fix for fix in fixes if name in {one.name for one in with_needs(fix.helpers)})
         text = "".join(_new_line(file, number) for number in range(start, end))
-        yield HelperView(name, _docstring(text), _hunk(file, start, end, lambda _: False), needing)
+        yield HelperView(name, _docstring(text), _hunk(file, start, end, lambda number: False), needing)
 
 
 def _new_line(file: _File, number: int) -> str:
@@ -198,58 +229,59 @@ def _docstring(text: str) -> str:
 
 
 # -------------------------------------------------------------------- markup
-def _hunks(file: _File, wanted: Callable[[int], bool] | None = None, faded: bool = True) -> Iterator[Hunk]:
-    """The hunks with the wanted rows, or with all changed ones; other changed rows in them are faded."""
-    numbers = {id(row): number for number, row in enumerate(file.diff.rows)}
-
-    def is_wanted(row: Row) -> bool:
-        return row.changed and (wanted is None or wanted(numbers[id(row)]))
-
-    for start, end in file.diff.windows(is_wanted):
-        yield _hunk(file, start, end, lambda row: faded and row.changed and not is_wanted(row))
+def _hunks(file: _File, wanted: list[int]) -> Iterator[Hunk]:
+    """The hunks around the wanted rows; other changed rows in them are faded."""
+    own = frozenset(wanted)
+    for start, end in file.diff.windows(wanted):
+        yield _hunk(file, start, end, lambda number: file.diff.rows[number].changed and number not in own)
 
 
-def _hunk(file: _File, start: int, end: int, is_faded: Callable[[Row], bool]) -> Hunk:
+def _hunk(file: _File, start: int, end: int, is_faded: Callable[[int], bool]) -> Hunk:
     rows = file.diff.rows[start:end]
     numbers = [row.new for row in rows if row.new is not None] or [row.old for row in rows if row.old is not None]
-    width = max(2, len(str(max(len(file.diff.old), len(file.diff.new)))))
-    runs: list[list[Row]] = []
-    for row in rows:
-        if runs and runs[-1][0].changed == row.changed:
-            runs[-1].append(row)
-        else:
-            runs.append([row])
-    code = Markup("").join(_run(file, run, width, is_faded) for run in runs)
-    first, last = numbers[0] or 0, numbers[-1] or 0
-    return Hunk(
-        file.diff.path, first + 1, last + 1, Markup('<div class="code w{}">{}</div>').format(min(width, 5), code)
-    )
+    parts: list[str] = []
+    for run in _runs(rows):
+        lines = [
+            _line(file, number, side, is_faded(number)) for side in _GAPS for number in range(start, start + len(run))
+        ]
+        parts.append(f'<div class="{"chg" if run[0].changed else "same"}">{"".join(lines)}</div>')
+        start += len(run)
+    code = Markup(f'<div class="code w{min(_width(file.diff), 5)}">{"".join(parts)}</div>')
+    return Hunk(file.diff.path, (numbers[0] or 0) + 1, (numbers[-1] or 0) + 1, code)
 
 
-def _run(file: _File, rows: list[Row], width: int, is_faded: Callable[[Row], bool]) -> Markup:
-    """Rows that all changed, or that all stayed: the old side, then the new side, with fillers where a line has no partner."""
-    sides = Markup("").join(_line(file, row, side, width, is_faded(row)) for side in ("old", "new") for row in rows)
-    return Markup('<div class="{}">{}</div>').format("chg" if rows[0].changed else "same", sides)
-
-
-_GAPS = {"old": Markup('<span class="gap o"></span>'), "new": Markup('<span class="gap"></span>')}
-_LINE = Markup('<{0} class="l{1}" data-s="{2}" data-u="{3}">{4}</{0}>')
+_GAPS = {"old": '<span class="gap o"></span>', "new": '<span class="gap"></span>'}
 _DEEPEST = 40  # deeper indentation is not followed by the lines that a long line is broken into
 
 
-def _line(file: _File, row: Row, side: str, width: int, is_faded: bool) -> Markup:
-    """One line of one side.  `data-s` is its number side by side, `data-u` are its numbers in the unified view."""
-    position = row.old if side == "old" else row.new
-    if position is None:
-        return _GAPS[side]
-    painted, marks = (file.old, file.diff.old_marks) if side == "old" else (file.new, file.diff.new_marks)
+def _width(diff: FileDiff) -> int:
+    """Characters of the largest line number."""
+    return max(2, len(str(max(len(diff.old), len(diff.new)))))
+
+
+def _line(file: _File, number: int, side: str, is_faded: bool) -> str:
+    """One line of one side of a row, or a gap where the side has none."""
+    key = (number, side, is_faded)
+    if key not in file.lines:
+        row = file.diff.rows[number]
+        position = row.old if side == "old" else row.new
+        file.lines[key] = _GAPS[side] if position is None else _made(file, row, side, position, is_faded)
+    return file.lines[key]
+
+
+def _made(file: _File, row: Row, side: str, position: int, is_faded: bool) -> str:
+    """The markup of a line.  `data-s` is its number side by side, `data-u` are its numbers in the unified view."""
+    width = _width(file.diff)
     old = f"{row.old + 1:>{width}}" if row.old is not None and (side == "old" or not row.changed) else " " * width
     new = f"{row.new + 1:>{width}}" if row.new is not None and (side == "new" or not row.changed) else " " * width
     tag = "span" if not row.changed else "del" if side == "old" else "ins"
-    extra = (" o" if side == "old" and not row.changed else "") + (" x" if is_faded else "")
     text = (file.diff.old if side == "old" else file.diff.new)[position]
-    indent = min(len(text) - len(text.lstrip(" ")), _DEEPEST)
-    extra += f" i{indent}" if indent and text.strip() else ""
-    ranges = marks.get(position, ()) if row.changed and row.old is not None and row.new is not None else ()
-    code = line_html(painted[position] if position < len(painted) else (), ranges)
-    return _LINE.format(tag, extra, old if side == "old" else new, f"{old} {new}", code)
+    indent = min(len(text) - len(text.lstrip(" ")), _DEEPEST) if text.strip() else 0
+    names = ["l", "o" * (side == "old" and not row.changed), "x" * is_faded, f"i{indent}" if indent else ""]
+    ranges: Marks = ()
+    if row.changed and row.old is not None and row.new is not None:
+        ranges = (file.diff.old_marks if side == "old" else file.diff.new_marks).get(position, ())
+    painted = file.old.get(position, ()) if row.changed and side == "old" else file.new[row.new or 0]
+    code = line_html(painted, ranges)
+    own = old if side == "old" else new
+    return f'<{tag} class="{" ".join(filter(None, names))}" data-s="{own}" data-u="{old} {new}">{code}</{tag}>'

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrator.convert import FileChange
@@ -58,20 +58,17 @@ class FileDiff:
     def removed(self) -> int:
         return sum(1 for row in self.rows if row.changed and row.old is not None)
 
-    def windows(self, wanted: Callable[[Row], bool], context: int = 3) -> Iterator[tuple[int, int]]:
-        """Ranges of rows: the wanted ones with unchanged rows around them, joined where they meet."""
-        start, end = 0, 0
-        for number, row in enumerate(self.rows):
-            if not wanted(row):
-                continue
-            low, high = max(number - context, 0), min(number + context + 1, len(self.rows))
-            if end and low > end:
+    def windows(self, wanted: Sequence[int], context: int = 3) -> Iterator[tuple[int, int]]:
+        """Ranges of rows: the wanted ones (numbers in order) with unchanged rows around them, joined where they meet."""
+        start = end = -1
+        for number in wanted:
+            if end >= 0 and number - context > end:
                 yield self._without_blank_edges(start, end)
-                start = low
-            elif not end:
-                start = low
-            end = high
-        if end:
+                end = -1
+            if end < 0:
+                start = max(number - context, 0)
+            end = min(number + context + 1, len(self.rows))
+        if end >= 0:
             yield self._without_blank_edges(start, end)
 
     def _without_blank_edges(self, start: int, end: int) -> tuple[int, int]:

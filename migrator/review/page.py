@@ -13,7 +13,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +104,6 @@ def render_page(report: Report) -> str:
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; base-uri 'none'; form-action 'none'",
-        version=version("mgmigrate"),
     )
 
 
@@ -125,7 +123,12 @@ def _digest(text: str) -> str:
 @lru_cache(maxsize=1)
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FileSystemLoader(_ASSETS),
+        bytecode_cache=_byte_code(),
     )
     environment.filters.update(
         shown=shown,
@@ -137,7 +140,15 @@ def _template() -> jinja2.Template:
         json=_json,
         count=_count,
     )
-    return environment.from_string(_asset("page.html"))
+    return environment.get_template("page.html")
+
+
+def _byte_code() -> jinja2.BytecodeCache | None:
+    """Where jinja2 keeps the compiled template, as Python does with modules; None where there is no such place."""
+    try:
+        return jinja2.FileSystemBytecodeCache()
+    except RuntimeError:
+        return None
 
 
 def _json(value: Any) -> str:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from html import escape
 from itertools import pairwise
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 # A token: the class of its colour (empty for plain) and its text.
 Token = tuple[str, str]
@@ -26,13 +27,17 @@ _UNSEEN = re.compile(
 
 def shown(text: str) -> Markup:
     """Text for a page, with what cannot be seen shown by its number."""
-    if not _UNSEEN.search(text):
-        return escape(text)
-    parts, last = [], 0
-    for match in _UNSEEN.finditer(text):
-        parts += [escape(text[last : match.start()]), Markup('<span class="u">U+{:04X}</span>').format(ord(match[0]))]
-        last = match.end()
-    return Markup("").join([*parts, escape(text[last:])])
+    return Markup(_safe(text))
+
+
+def _safe(text: str) -> str:
+    """The same as plain text: a line has many pieces, and joining them as markup would escape each of them again."""
+    escaped = escape(text)
+    return _UNSEEN.sub(_number, escaped) if _UNSEEN.search(escaped) else escaped
+
+
+def _number(match: re.Match[str]) -> str:
+    return f'<span class="u">U+{ord(match[0]):04X}</span>'
 
 
 def prose(text: str) -> Markup:
@@ -105,19 +110,21 @@ _COLOURS = (
 
 def line_html(tokens: Sequence[Token], marks: Sequence[tuple[int, int]] = ()) -> Markup:
     """One line; `marks` are the character ranges that changed, in order and apart from each other."""
-    parts: list[Markup] = []
+    parts: list[str] = []
     for marked, piece in _pieces(tokens, marks):
-        inner = Markup("").join(
-            Markup("<span class={}>{}</span>").format(colour, shown(text)) if colour else shown(text)
-            for colour, text in piece
+        inner = "".join(
+            f"<span class={colour}>{_safe(text)}</span>" if colour else _safe(text) for colour, text in piece
         )
-        parts.append(Markup("<mark>{}</mark>").format(inner) if marked else inner)
-    return Markup("").join(parts)
+        parts.append(f"<mark>{inner}</mark>" if marked else inner)
+    return Markup("".join(parts))
 
 
 def _pieces(tokens: Sequence[Token], marks: Sequence[tuple[int, int]]) -> Iterator[tuple[bool, list[Token]]]:
     """The tokens in runs that are marked or not, cut where a mark begins or ends."""
     length = sum(len(text) for _, text in tokens)
+    if not marks and length <= LONGEST_LINE and not (tokens and tokens[-1][1].endswith("\r")):
+        yield False, list(tokens)
+        return
     ends_with_return = bool(tokens) and tokens[-1][1].endswith("\r")
     limit = min(length - ends_with_return, LONGEST_LINE)
     cuts = sorted({0, limit, *(min(place, limit) for mark in marks for place in mark)})
