@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass
 from typing import Protocol
 
 from migrator.facts import losses
+from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.program import Program
 from migrator.facts.resolve import Value
 from migrator.facts.syntax import Module, Span, argument, dotted, names_in
@@ -86,13 +88,53 @@ class Obstacles(Protocol):
     def obstacle(self, module: Module, node: ast.AST, note: str) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The names that hold a batch or parts of it; `tensors` are those that hold one tensor, as far as can be seen."""
+
+    names: set[str]
+    tensors: set[str]
+
+
+def given_by(module: Module, loop: ast.For | ast.FunctionDef) -> Given:
+    """What a loop over a loader gives to each turn."""
+    if isinstance(loop, ast.FunctionDef):
+        return Given(set(), set())
+    target = loop.target
+    if isinstance(target, ast.Tuple) and len(target.elts) == 2 and _is_enumerate(module, loop.iter):
+        target = target.elts[1]
+    names = names_in(target)
+    return Given(names, set(names) if isinstance(target, ast.Tuple | ast.List) else set())
+
+
+def _is_enumerate(module: Module, node: ast.expr) -> bool:
+    """`enumerate(loader)`, also inside of `tqdm()`, and under a name."""
+    if isinstance(node, ast.Call) and dotted(node.func) == "enumerate":
+        return True
+    inner = node.args[0] if isinstance(node, ast.Call) and node.args else node
+    if isinstance(inner, ast.Call):
+        return dotted(inner.func) == "enumerate"
+    if isinstance(inner, ast.Name):
+        found = module.lookup(inner.id, module.scope_of.get(inner, module.scope))
+        values = [binding.value for binding in (found[1] if found else [])]
+        return any(isinstance(value, ast.Call) and dotted(value.func) == "enumerate" for value in values)
+    return False
+
+
 class Flow:
     """Follows one batch through the body of a loop.
 
     Kinds of values: `rows` (one per sample), `loss` (a plain mean over the samples), `figure` (a measurement).
     """
 
-    def __init__(self, reader: Obstacles, module: Module, loop: ast.For, evaluation: bool = False):
+    def __init__(
+        self,
+        reader: Obstacles,
+        module: Module,
+        loop: ast.For | ast.FunctionDef,
+        evaluation: bool = False,
+        given: Given | None = None,
+    ):
         self.reader, self.module, self.loop, self.evaluation = reader, module, loop, evaluation
         self.program = reader.program
         self.kinds: dict[str, str] = {}
@@ -102,34 +144,13 @@ class Flow:
         self.counting = ""
         self.uncountable = ""
         self.model_calls: list[Span] = []
-        target = loop.target
-        if (
-            isinstance(loop.iter, ast.Call)
-            and dotted(loop.iter.func) == "enumerate"
-            and isinstance(target, ast.Tuple)
-            and len(target.elts) == 2
-        ) or (isinstance(target, ast.Tuple) and self._is_named_enumerate(loop.iter) and len(target.elts) == 2):
-            target = target.elts[1]
-        self.targets = names_in(target)
+        given = given or given_by(module, loop)
+        self.targets = given.names
         self.fresh: set[str] = set(self.targets)  # names that this step has given a value
         self.again = False
         for name in self.targets:
             self.kinds[name] = "rows"
-        self.tensors: set[str] = self.targets if isinstance(target, ast.Tuple | ast.List) else set()
-
-    def _is_named_enumerate(self, node: ast.expr) -> bool:
-        if not isinstance(node, ast.Name | ast.Call):
-            return False
-        inner = node.args[0] if isinstance(node, ast.Call) and node.args else node
-        if isinstance(inner, ast.Call):
-            return dotted(inner.func) == "enumerate"
-        if isinstance(inner, ast.Name):
-            found = self.module.lookup(inner.id, self.module.scope_of.get(inner, self.module.scope))
-            return any(
-                isinstance(b.value, ast.Call) and dotted(b.value.func) in ("enumerate",)
-                for b in (found[1] if found else [])
-            )
-        return False
+        self.tensors = given.tensors
 
     def stop(self, node: ast.AST, note: str) -> None:
         self.reader.obstacle(self.module, node, note)
@@ -543,6 +564,8 @@ class Flow:
         ):
             self.forwards += 1
             self.model_calls.append(self.module.span(func))
+            if not self.evaluation and is_past_wrapper(self.program, self.module, func):
+                self.stop(node, "the model is run past its wrapper")
             if any(k not in (None, "rows") for k in kinds):
                 self.stop(node, "what the model is given is more than this batch's samples")
             carried = {n for a in arguments for n in names_in(a) if self.kinds.get(n) == "rows"} - self.fresh

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from migrator.facts.flow import Flow
-from migrator.facts.syntax import Module, dotted, names_in
+from migrator.facts.syntax import Module, Scope, dotted, names_in
 
 _COLLECTS = frozenset(["append", "extend", "add", "push", "insert", "put", "accumulate", "record", "add_batch"])
 
@@ -23,6 +23,22 @@ def left_over(module: Module, loop: ast.For, flow: Flow, shown: Callable[[Module
             if not shown(module, node):
                 yield node
                 break
+
+
+def read_behind(module: Module, loop: ast.For, name: str) -> bool:
+    """True when a name, or an attribute, is read behind the loop, or anywhere else if others can see it."""
+    if "." in name:
+        return any(True for _ in _elsewhere(module, loop, name))
+    scope = module.scope_of.get(loop, module.scope)
+    is_seen = scope is module.scope or name in scope.globals
+    return any(True for _ in _behind(module, loop, name)) or (is_seen and _is_read_elsewhere(module, scope, name))
+
+
+def _is_read_elsewhere(module: Module, scope: Scope, name: str) -> bool:
+    return any(
+        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) and module.scope_of.get(n) is not scope
+        for n in module.nodes
+    )
 
 
 def _values(loop: ast.For, flow: Flow) -> list[str]:

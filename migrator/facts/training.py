@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 
 from migrator.facts.flow import Flow, draws_random, is_none
 from migrator.facts.forward import PARTIAL, UNUSED
-from migrator.facts.left_over import left_over
+from migrator.facts.left_over import left_over, read_behind
 from migrator.facts.model import Place
 from migrator.facts.program import Program
 from migrator.facts.resolve import Value
 from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, dotted, has_unpacking, names_in
 from migrator.facts.unfit import unfit
-from migrator.facts.whole_batch import WholeBatch, whole_batch
+from migrator.facts.whole_batch import Step, WholeBatch, whole_batch
 
 DATA_LOADER = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
 _RATE = re.compile(r"(^|[._])(base_)?lr$|learning_rate|warm", re.IGNORECASE)
@@ -162,24 +162,24 @@ class _Reader:
         ]
         if self.training.obstacles:
             return self.training
-        loops = {
-            loop: (module, call) for module, call in backwards if (loop := self._batch_loop(module, call)) is not None
-        }
-        for module, call in backwards:
-            if self._batch_loop(module, call) is None:
-                self.obstacle(module, call, "this backward pass is in no loop over a loader that could be found")
+        loops: dict[ast.For, tuple[Module, ast.Call, Module, Step | None]] = {}
+        for owner, call in backwards:
+            module, loop, step = self._stepping(owner, call)
+            if loop is None:
+                self.obstacle(owner, call, "this backward pass is in no loop over a loader that could be found")
+            else:
+                loops[loop] = (owner, call, module, step)
         if len(loops) > 1:
-            module, call = list(loops.values())[1]
-            self.obstacle(module, call, "there is more than one training loop")
+            self.obstacle(*list(loops.values())[1][:2], "there is more than one training loop")
         if len(backwards) > 1 and len(loops) == 1:
             self.obstacle(*backwards[1], "there is more than one backward pass in a step")
         if self.training.obstacles or not loops:
             return self.training
-        loop, (module, call) = next(iter(loops.items()))
+        loop, (_, _, module, step) = next(iter(loops.items()))
         self.training.loop = module.span(loop)
         self._read_loader(module, loop)
         self._read_epochs(module, loop)
-        self._read_body(module, loop, call)
+        self._read_body(module, loop, step)
         self._check_model_uses(module, loop)
         self._check_optimizers()
         self._check_batch_uses(module, loop)
@@ -230,6 +230,18 @@ class _Reader:
             if isinstance(ancestor, ast.For) and not self._is_counting(ancestor.iter):
                 return ancestor
         return None
+
+    def _stepping(self, module: Module, call: ast.Call) -> tuple[Module, ast.For | None, Step | None]:
+        """The loop over batches around a backward pass, directly or around the one call of the function that makes a step."""
+        loop = self._batch_loop(module, call)
+        function = module.enclosing(call, ast.FunctionDef)
+        if loop is not None or not isinstance(function, ast.FunctionDef):
+            return module, loop, None
+        sites = self.resolver.call_sites(function)
+        if len(sites) != 1:
+            return module, None, None
+        caller, site = sites[0]
+        return caller, self._batch_loop(caller, site), Step(module, function, site, _is_method(module, function))
 
     @staticmethod
     def _is_counting(node: ast.expr) -> bool:
@@ -491,16 +503,16 @@ class _Reader:
         )
 
     # ---------------------------------------------------------------- the body of the loop
-    def _read_body(self, module: Module, loop: ast.For, backward: ast.Call) -> None:
+    def _read_body(self, module: Module, loop: ast.For, step: Step | None) -> None:
         """Each process goes on with its share where that is known to be the same; else with the whole batch."""
-        if not self.whole_loss:
+        if not self.whole_loss and step is None:
             shares = _Reader(self.program, "local" if self.local_loss else "auto")
             shares.read_shares(module, loop)
             if not shares.training.obstacles or self.local_loss:
                 self.training.loss, self.training.meters = shares.training.loss, shares.training.meters
                 self.training.obstacles += shares.training.obstacles
                 return
-        self.training.whole = whole_batch(self, module, loop)
+        self.training.whole = whole_batch(self, module, loop, step)
 
     def read_shares(self, module: Module, loop: ast.For) -> None:
         """Follow a share of the batch: whatever is not known to be right for a share is an obstacle."""
@@ -517,7 +529,11 @@ class _Reader:
     def _meters(self, module: Module, loop: ast.For, flow: Flow) -> Iterator[Meter]:
         """Figures of the loop that can be put together over processes."""
         for kind in ("object", "sum", "mean"):
-            names = tuple(name for name, known in flow.figures.items() if known == kind)
+            names = tuple(
+                name
+                for name, known in flow.figures.items()
+                if known == kind and (kind == "object" or read_behind(module, loop, name))
+            )
             if names:
                 yield Meter(kind, names, module.span(loop))
 
@@ -551,10 +567,10 @@ class _Reader:
                             and self._after_wrap(owner, node)
                         ):
                             self.obstacle(owner, node, "parameters are frozen or released after the model was wrapped")
-                        if (
-                            isinstance(target, ast.Attribute)
-                            and isinstance(target.value, ast.Attribute)
-                            and target.value.attr == "module"
+                        within = isinstance(target, ast.Attribute) and target.attr == "module"
+                        if isinstance(target, ast.Attribute) and (
+                            (within and program.is_wrapped(owner, target.value))
+                            or (isinstance(target.value, ast.Attribute) and target.value.attr == "module")
                         ):
                             self.obstacle(owner, node, "a part of the wrapped model is replaced")
                 if isinstance(node, ast.Call) and program.external(owner, node) == "torch.autograd.grad":
@@ -833,6 +849,10 @@ class _Reader:
                     if any(self._is_at(v, {loader.at}) for v in self.resolver.values(owner, target)):
                         return True
         return False
+
+
+def _is_method(module: Module, function: ast.FunctionDef) -> bool:
+    return module.scopes[function].self_name is not None and isinstance(module.parents[function], ast.ClassDef)
 
 
 def _in_message(module: Module, node: ast.AST) -> bool:

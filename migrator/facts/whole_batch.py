@@ -11,8 +11,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from migrator.facts.flow import Flow, Obstacles, draws_random
-from migrator.facts.syntax import Module, Span, dotted, names_in
+from migrator.facts.flow import Flow, Given, Obstacles, draws_random, given_by
+from migrator.facts.past_wrapper import is_past_wrapper
+from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking, names_in
+
+_READS = frozenset(["train", "eval", "state_dict", "zero_grad", "parameters", "named_parameters", "load_state_dict"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,16 @@ class WholeBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A function that makes one step, and its one call in the loop over the loader."""
+
+    module: Module
+    function: ast.FunctionDef
+    call: ast.Call
+    is_method: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Use:
     """One read of a batch's name: the longest chain of attributes and constant subscripts from it, and its statement."""
 
@@ -41,16 +54,52 @@ class _Use:
     statement: ast.stmt
 
 
-def whole_batch(reader: Obstacles, module: Module, loop: ast.For) -> WholeBatch | None:
-    """Read a training loop; None when the model's call is not where its outputs can be put together."""
-    return _Reader(reader, module, loop).read()
+def whole_batch(reader: Obstacles, module: Module, loop: ast.For, step: Step | None = None) -> WholeBatch | None:
+    """Read a training loop, or the function that it calls for each batch.
+
+    None when the model's call is not where its outputs can be put together.
+    """
+    if step is None:
+        return _Reader(reader, module, loop, given_by(module, loop)).read()
+    given = _handed(reader, module, loop, step)
+    return _Reader(reader, step.module, step.function, given).read() if given is not None else None
+
+
+def _handed(reader: Obstacles, module: Module, loop: ast.For, step: Step) -> Given | None:
+    """The parameters of a step function that hold the batch; the loop itself must not look at it further."""
+    flow = Flow(reader, module, loop)
+    statement = module.statement(step.call)
+    if module.parents[statement] is not loop:
+        flow.stop(step.call, "the step is not made for every batch")
+        return None
+    flow.read(loop.body[: loop.body.index(statement)])
+    names = [a.arg for a in step.function.args.args][1 if step.is_method else 0 :]
+    kinds = {}
+    for i, name in enumerate(names):
+        value = argument(step.call, name, i)
+        if value is not None and flow.kind(value) is not None:
+            kinds[name] = flow.kind(value), isinstance(value, ast.Name) and value.id in flow.tensors
+    if has_unpacking(step.call) or any(kind != "rows" for kind, _ in kinds.values()):
+        flow.stop(step.call, "what the step is given was not understood")
+        return None
+    start = module.span(statement).end
+    late = [
+        n
+        for n in ast.walk(loop)
+        if isinstance(n, ast.Name) and flow.kinds.get(n.id) and isinstance(n.ctx, ast.Load)
+        if module.span(n).start > start
+    ]
+    if late:
+        flow.stop(late[0], f"{late[0].id} is looked at outside of the step")
+        return None
+    return Given(set(kinds), {name for name, (_, is_tensor) in kinds.items() if is_tensor})
 
 
 class _Reader:
-    def __init__(self, reader: Obstacles, module: Module, loop: ast.For):
+    def __init__(self, reader: Obstacles, module: Module, loop: ast.For | ast.FunctionDef, given: Given):
         self.reader, self.module, self.loop = reader, module, loop
         self.program = reader.program
-        self.flow = Flow(reader, module, loop)
+        self.flow = Flow(reader, module, loop, given=given)
         self.sources: dict[str, set[str]] = {name: set() for name in self.flow.targets}
         self.early: list[_Use] = []
         self.redefined: dict[str, list[ast.stmt]] = {}
@@ -74,14 +123,24 @@ class _Reader:
 
     # ---------------------------------------------------------------- the call and what stands before it
     def _call(self) -> ast.Call | None:
-        calls = [
-            n for n in ast.walk(self.loop) if isinstance(n, ast.Call) and self.program.is_wrapped(self.module, n.func)
-        ]
+        calls = [n for n in ast.walk(self.loop) if isinstance(n, ast.Call) and self._is_forward(n)]
         if len(calls) == 1 and isinstance(self.module.statement(calls[0]), ast.Assign | ast.AugAssign | ast.Expr):
-            return calls[0]
+            if not is_past_wrapper(self.program, self.module, calls[0].func):
+                return calls[0]
+            self.flow.stop(calls[0], "the model is run past its wrapper")
+            return None
         note = "the model is called more than once in a step" if len(calls) > 1 else "the model's call was not found"
         self.flow.stop(calls[1] if len(calls) > 1 else self.loop, note)
         return None
+
+    def _is_forward(self, call: ast.Call) -> bool:
+        """A call of the wrapped model, or of its `forward`, which exchanges gradients just the same."""
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr == "forward":
+            func = func.value
+        elif isinstance(func, ast.Attribute) and func.attr in _READS:
+            return False
+        return self.program.is_wrapped(self.module, func)
 
     def _statements_before(self, statement: ast.stmt) -> list[ast.stmt] | None:
         """Everything that a step does before the call's statement, which must be run in every step."""
@@ -167,6 +226,13 @@ class _Reader:
                 return parent
             else:
                 return node
+
+    def _is_part(self, node: ast.expr, index: ast.expr) -> bool:
+        """True for a part of a batch and for a size, and not for one sample of a tensor."""
+        if not isinstance(index, ast.Constant):
+            return False
+        whole = isinstance(node, ast.Name) and node.id in self.flow.targets - self.flow.tensors
+        return isinstance(index.value, str) or whole or not isinstance(node, ast.Name)
 
     def _is_called(self, node: ast.Attribute) -> bool:
         parent = self.module.parents.get(node)

@@ -1,0 +1,43 @@
+"""Which names stand for the network inside its wrapper, although they are called like the wrapped model.
+
+In: what is called.  Out: True for `net` after `net = model.module`, also over arguments and attributes.  A forward pass of the
+bare network leaves its gradients on each process.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from migrator.facts.program import Program
+from migrator.facts.syntax import Module, argument, dotted
+
+
+def is_past_wrapper(program: Program, module: Module, node: ast.AST, depth: int = 4) -> bool:
+    """True when an expression may hold the bare network of a wrapped model."""
+    if isinstance(node, ast.Attribute) and node.attr == "module":
+        return program.is_wrapped(module, node.value)
+    if isinstance(node, ast.Call) and dotted(node.func) == "getattr" and len(node.args) > 1:
+        named = node.args[1]
+        return isinstance(named, ast.Constant) and named.value == "module" and program.is_wrapped(module, node.args[0])
+    if isinstance(node, ast.IfExp):
+        return any(is_past_wrapper(program, module, side, depth) for side in (node.body, node.orelse))
+    if not depth:
+        return False
+    if isinstance(node, ast.Attribute):
+        written = program.resolver.attribute_writes.get(node.attr, ())
+        return any(value is not None and is_past_wrapper(program, m, value, depth - 1) for m, _, value, *_ in written)
+    if not isinstance(node, ast.Name):
+        return False
+    found = module.lookup(node.id, module.scope_of.get(node, module.scope))
+    for binding in found[1] if found else ():
+        if binding.kind == "assign" and binding.value is not None and not binding.path:
+            if is_past_wrapper(program, module, binding.value, depth - 1):
+                return True
+        elif binding.kind == "param" and found is not None:
+            bound = found[0].parent is not None and found[0].parent.is_class
+            for caller, call in program.resolver.call_sites(found[0].node):
+                position = binding.path[0] - (1 if bound else 0) if binding.path else None
+                given = argument(call, binding.target, position)
+                if given is not None and is_past_wrapper(program, caller, given, depth - 1):
+                    return True
+    return False
