@@ -48,6 +48,10 @@ def batches(row: str, title: str, catalogue: str, program: str, reason: str, *mo
     return Case(row, title, catalogue, program, "batch", rules, reason, **rest)  # type: ignore[arg-type]
 
 
+def whole(row: str, title: str, catalogue: str, program: str, reason: str, *more: str, **rest: object) -> Case:
+    return shared(row, title, catalogue, program, reason, "MG405", *more, **rest)
+
+
 OWN_BRANCH = "the program's own distributed branch stays behind its test, and the conversion is beside it"
 CASES = (
     shared(
@@ -80,12 +84,12 @@ CASES = (
         "h04_uneven_last_batch",
         "the sampler evens out the last batch by repeating at most one sample less than there are processes, once per epoch: a named difference (note), gone with --sampling call",
     ),
-    call(
+    whole(
         "H05",
         "a device without samples",
         "auto+helper",
         "h05_device_without_samples",
-        "an idle process takes part in the collective calls and adds nothing",
+        "no process is without samples: the sampler repeats at most one less than there are processes (a named difference); with --sampling call an idle process takes part and adds nothing",
         devices=4,
     ),
     shared("H06", "drop_last", "auto", "h06_drop_last", "loader and sampler both drop the remainder, once"),
@@ -189,32 +193,43 @@ CASES = (
         "h22_mixup",
         "random numbers are drawn for whole batches, equal in all processes",
     ),
-    call("H23", "sums instead of means", "auto", "h23_sum_of_losses", "the loss sees the whole batch"),
-    call(
-        "H24", "weighted and masked means", "auto+helper", "h24_masked_mean", "the loss sees the whole batch", devices=4
+    whole(
+        "H23",
+        "sums instead of means",
+        "auto",
+        "h23_sum_of_losses",
+        "outputs and targets of all processes are put together, with gradients, and the loss sees the whole batch",
     ),
-    call(
+    whole(
+        "H24",
+        "weighted and masked means",
+        "auto+helper",
+        "h24_masked_mean",
+        "outputs and targets are put together: the loss sees the whole batch and its weights",
+        devices=4,
+    ),
+    whole(
         "H25",
         "a loss inside the model, and its mean",
         "auto",
         "h25_loss_in_forward",
-        "the call gives one number per process, as it gave one per GPU",
+        "the numbers of the processes are put together to a vector, as DataParallel made one of the GPUs'",
         "MG303",
     ),
-    call(
+    whole(
         "H26",
         "losses of GPUs added up",
         "auto",
         "h26_losses_of_devices_added",
-        "the call gives one number per process; the count of GPUs is the count of processes",
+        "the numbers of the processes are put together; the count of GPUs is the count of processes",
         "MG303",
     ),
-    call(
+    whole(
         "H27",
         "losses that compare samples",
         "auto+helper",
         "h27_contrastive_loss",
-        "the loss sees the whole batch, with gradients",
+        "the loss compares the samples of all processes, with gradients",
         devices=4,
     ),
     call(
@@ -253,7 +268,7 @@ CASES = (
         "DataParallel ran float16 there: a note says that numbers change (verify runs both sides without autocast)",
     ),
     shared("H35", "old names of mixed precision", "auto", "h35_old_amp_names", "respelled", "MG010"),
-    call(
+    whole(
         "H36",
         "batches that are skipped",
         "auto+helper",
@@ -363,12 +378,12 @@ CASES = (
         "h52_branch_in_forward",
         "parts that one process leaves out have a gradient of zero there",
     ),
-    call(
+    whole(
         "H53",
         "outputs that are not in the loss",
         "auto",
         "h53_output_object",
-        "find_unused_parameters is never set by itself; outputs that may be left out share at the call",
+        "find_unused_parameters is never set by itself; put together, an output that the loss leaves out has gradients of zero, as under DataParallel",
     ),
     call(
         "H54",
@@ -397,12 +412,12 @@ CASES = (
         "MG314",
     ),
     call("H59", "static_graph", "flag", "h59_static_graph", OWN_BRANCH + "; never set by a conversion"),
-    call(
+    whole(
         "H60",
         "tied weights, penalties on parameters",
         "auto",
         "h60_tied_weights",
-        "the penalty is computed once in every process, from equal parameters",
+        "the penalty is computed in every process, from equal parameters, and averaged over equal gradients",
     ),
     call(
         "H61", "the model to the host and back", "auto", "h61_to_the_host_and_back", "no hook hangs on the parameters"
@@ -424,7 +439,13 @@ CASES = (
     shared(
         "H64", "hooks and compiled models", "warn", "h64_hook_that_collects", "a note says that the hook sees one share"
     ),
-    call("H65", "inputs that the wrapper moves", "auto", "h65_inputs_left_on_the_host", "the wrapper still moves them"),
+    whole(
+        "H65",
+        "inputs that the wrapper moves",
+        "auto",
+        "h65_inputs_left_on_the_host",
+        "the wrapper still moves the inputs, and what is put together lies where the outputs are",
+    ),
     call(
         "H66",
         "arguments made for scatter",
@@ -441,8 +462,8 @@ CASES = (
         "dim is kept, and the hidden state is of the whole batch",
     ),
     shared("H68", "packed sequences", "auto", "h68_packed_sequences", "total_length is harmless"),
-    call("H69", "outputs of all samples", "warn", "h69_feature_bank", "every process has all rows"),
-    call("H70", "nested outputs", "auto", "h70_nested_output", "any nesting of tensors is put together"),
+    whole("H69", "outputs of all samples", "warn", "h69_feature_bank", "every process has all rows"),
+    whole("H70", "nested outputs", "auto", "h70_nested_output", "any nesting of tensors is put together"),
     shared(
         "H71",
         "work on the GPU before the processes meet",
@@ -450,7 +471,7 @@ CASES = (
         "h71_gpu_at_import",
         "the device is set first of all, also above the main function; what another module does while it is imported is a question",
     ),
-    call(
+    whole(
         "H72",
         "GPUs by number",
         "auto",
@@ -635,7 +656,7 @@ CASES = (
         "h103_metric_of_all_samples",
         "every process evaluates everything where figures do not add up",
     ),
-    call(
+    whole(
         "H104",
         "decisions",
         "auto+helper",
