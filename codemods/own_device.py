@@ -23,7 +23,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
             continue  # goes with the wrap
         if literal.kind == "string":
             if literal.text.strip("rbu")[1:-1] == "cuda:0":
-                yield RULE.converted(literal.at, _REASON, Replace(literal.at, '"cuda"'))
+                yield RULE.converted(literal.at, _REASON, Replace(literal.at, literal.text.replace(":0", "")))
             else:
                 yield RULE.question(
                     literal.at,

@@ -53,14 +53,20 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 f"shares are equal now: dropout and batch norm meet other samples together than in {wrap.name}'s shares",
             )
         for kept in wrap.guards:
-            if kept.parallel and not (kept.orelse or kept.at in noted or _CUDA_ONLY.search(kept.test) or kept is guard):
-                if _counts_devices(context, kept):
-                    continue  # the count is of processes now
-                noted.add(kept.at)
-                yield RULE.note(
-                    kept.at,
-                    f"where `{' '.join(kept.test.split())}` does not hold, every process trains the whole model by itself",
-                )
+            if kept is guard or kept.at in noted or not _leaves_bare(context, kept):
+                continue
+            noted.add(kept.at)
+            test = f"`{' '.join(kept.test.split())}` {'holds' if kept.orelse else 'does not hold'}"
+            yield RULE.note(kept.at, f"where {test}, every process trains the whole model by itself")
+
+
+def _leaves_bare(context: Context, guard: GuardFact) -> bool:
+    """True when a flag can keep a program on GPUs from wrapping its model."""
+    if not guard.parallel or _CUDA_ONLY.search(guard.test) or _counts_devices(context, guard):  # of processes now
+        return False
+    if guard.orelse:
+        return not guard.wraps_elsewhere and not any(guard.at.contains(ddp.at) for ddp in context.program.existing_ddp)
+    return True
 
 
 def _counts_devices(context: Context, guard: GuardFact) -> bool:

@@ -176,6 +176,19 @@ def test_a_script_that_ends_in_a_block_leaves_the_group_below_it_with_room(proje
     assert Path("train.py").read_text().endswith(".backward()\n\ndist.destroy_process_group()\n")
 
 
+def test_a_flag_that_keeps_the_model_from_being_wrapped_is_named(project):
+    wrap = "nn.Linear(2, 2)\n    if int(os.environ['gpu']) >= 0:\n        chosen = 0\n        model = model.cuda()\n    else:\n        model = nn.DataParallel(model)"
+    _, result = project.train("print('done')", wrap=wrap)
+    assert [d.message for d in result.diagnostics if d.rule == "MG302" and d.level == "note"] == [
+        "where `int(os.environ['gpu']) >= 0` holds, every process trains the whole model by itself"
+    ]
+
+
+def test_a_device_keeps_its_quotes(project):
+    text, _ = project.train("state = torch.zeros(1).to('cuda:0')\nprint(state)")
+    assert "torch.zeros(1).to('cuda')" in text
+
+
 def test_an_if_that_only_chose_gpus_goes_whole(project):
     text, _ = project.train("gpus = '0,1'\nif gpus:\n    os.environ['CUDA_VISIBLE_DEVICES'] = gpus\nprint(gpus)")
     assert "if gpus" not in text and "pass" not in text
