@@ -17,7 +17,7 @@ from pathlib import Path
 from .judge import judge, judge_before, unverifiable
 from .launcher import ForkServer, Outcome, ServerFailed
 from .records import Record, count_steps, read
-from .settings import AFTER, BEFORE, RunSettings, VerifyRequest
+from .settings import AFTER, BEFORE, SCRATCH, SHORT_SCRATCH, RunSettings, VerifyRequest
 from .verdict import Status, Verdict
 from .workspace import Workspace, copy_project, files_of, lay_over, put
 
@@ -154,7 +154,7 @@ def _run_before(request: VerifyRequest, server: ForkServer, folder: Path) -> Rec
     outcome = server.run([(settings, _environment(request, folder))], request.timeout, GRACE, watch)
     record = read(settings.record_path, BEFORE, 0)
     log = settings.log_path.read_text(errors="replace")
-    problem = judge_before(record, outcome, request.devices)
+    problem = judge_before(record, outcome, request.devices, log)
     return Recording(record, outcome, problem, log, tuple(space.written()))
 
 
@@ -354,10 +354,10 @@ def _scratch(request: VerifyRequest) -> Iterator[Path]:
         request.keep.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix="run-", dir=request.keep))
     else:
-        folder = Path(tempfile.mkdtemp(prefix="mgmigrate-"))
+        folder = Path(tempfile.mkdtemp(prefix=SCRATCH))
     (folder / "states").mkdir()
     # Sockets of loader workers lie in the temporary folder, and their paths must be short.
-    short = Path(tempfile.mkdtemp(prefix="mgm-"))
+    short = Path(tempfile.mkdtemp(prefix=SHORT_SCRATCH))
     (folder / "tmp").symlink_to(short)
     try:
         yield folder.resolve()

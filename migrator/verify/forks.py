@@ -16,6 +16,7 @@ import os
 import pty
 import resource
 import selectors
+import shutil
 import signal
 import socket
 import struct
@@ -28,7 +29,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import runner
-from .settings import RunSettings
+from .settings import SCRATCH, SHORT_SCRATCH, RunSettings
 
 TICK = 0.05
 LOG_LIMIT = 4 << 20  # bytes of output that are kept of one process
@@ -55,6 +56,7 @@ class Server:
     answers: int
     pending: bytes = b""
     queue: list[dict[str, Any]] = field(default_factory=list)
+    folders: set[Path] = field(default_factory=set)  # scratch folders of the runs
     closed: bool = False
     cancelled: bool = False
 
@@ -90,6 +92,18 @@ def serve(commands: int, answers: int) -> None:
                 server.read_commands()
     finally:
         end_descendants()
+        _remove_left_over(server.folders)
+
+
+def _remove_left_over(folders: set[Path]) -> None:
+    """Scratch folders of a check that was killed; one that ended in peace, or keeps its folder, has left none."""
+    for folder in folders:
+        if folder.name.startswith(SCRATCH) and folder.exists():
+            shutil.rmtree((folder / "tmp").resolve(), ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
+    own = Path(tempfile.gettempdir())
+    if own.name.startswith(SHORT_SCRATCH):
+        shutil.rmtree(own, ignore_errors=True)
 
 
 def _prctl(option: int, value: int) -> None:
@@ -102,6 +116,7 @@ def run(server: Server, command: dict[str, Any]) -> None:
     begun = time.monotonic()
     server.cancelled = False
     processes = [(RunSettings.load(p["settings"]), p["environment"]) for p in command["processes"]]
+    server.folders.update(Path(settings.folder) for settings, _ in processes)
     children = [start(i, settings, environment) for i, (settings, environment) in enumerate(processes)]
     killed: list[int] = []
     timed_out = False

@@ -28,13 +28,15 @@ def unverifiable(reason: str, traceback: str = "", **more: Any) -> Verdict:
     return Verdict(Status.NOT_VERIFIABLE, reason=reason, traceback=traceback, **more)
 
 
-def judge_before(record: Record, outcome: Outcome, devices: int) -> Verdict | None:
-    """Why nothing can be concluded from the original's run; None when it can serve."""
+def judge_before(record: Record, outcome: Outcome, devices: int, log: str = "") -> Verdict | None:
+    """Why nothing can be concluded from the original's run; None when it can serve.  `log` is what it printed."""
     reason = ""
     if record.error is not None:
         kind, message = record.error["kind"], record.error["message"]
         reason = f"the original stops with {kind}: {message.splitlines()[0] if message else ''}"
         if kind == "SystemExit":
+            said = [line.strip() for line in log.splitlines() if line.strip() and not line.startswith("exit status")]
+            message = (said or [""])[-1][:300] if message.isdigit() else message
             reason = f"the original ends with exit status {record.error['code']}: {message}"
         if "/torchvision/datasets/" in record.error["text"].replace("\\", "/"):
             reason += " (--fake-data 256 puts random samples in the place of torchvision's data sets)"

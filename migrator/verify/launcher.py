@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .settings import RunSettings
+from .settings import SHORT_SCRATCH, RunSettings
 
 START_SECONDS = 180.0
 CLOSE_SECONDS = 15.0
@@ -80,7 +80,7 @@ class ForkServer:
             if self._process.poll() is None:
                 return
             self.close()
-        self._folder = tempfile.mkdtemp(prefix="mgm-")
+        self._folder = tempfile.mkdtemp(prefix=SHORT_SCRATCH)
         environment = {
             **os.environ,
             "TMPDIR": self._folder,

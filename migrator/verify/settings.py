@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+SCRATCH, SHORT_SCRATCH = "mgmigrate-", "mgm-"  # how the names of temporary folders begin
 BEFORE, AFTER = "before", "after"
 
 # (side, step that was just taken, steps wanted or 0 while that is not known)

@@ -85,6 +85,15 @@ FAULTS = (
     Fault("a package is missing", NOT_VERIFIABLE, "no_such_package", at_start(BEFORE, "import no_such_package")),
     Fault("the original ends with a status", NOT_VERIFIABLE, "exit status 3", at_start(BEFORE, "raise SystemExit(3)")),
     Fault(
+        "an argument of the original is wrong",
+        NOT_VERIFIABLE,
+        "exit status 2: train.py: error: the following arguments are required: --data",
+        at_start(
+            BEFORE,
+            "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--data', required=True)\nparser.parse_args()",
+        ),
+    ),
+    Fault(
         "the original hangs", NOT_VERIFIABLE, "time-out", at_start(BEFORE, "import time\ntime.sleep(1000)"), timeout=3.0
     ),
     Fault(
@@ -392,8 +401,10 @@ def test_ending_the_check_ends_its_runs(project: Path, number: signal.Signals, t
     while any(Path(f"/proc/{pid}").exists() for pid in started) and time.monotonic() < limit:
         time.sleep(0.05)
     assert [pid for pid in started if Path(f"/proc/{pid}").exists()] == []
-    if number is signal.SIGINT:
-        assert list(scratch.iterdir()) == []
+    limit = time.monotonic() + 15
+    while list(scratch.iterdir()) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert list(scratch.iterdir()) == []
 
 
 def test_progress_is_reported(check: Callable[..., Verdict]) -> None:
