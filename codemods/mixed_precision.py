@@ -8,7 +8,7 @@ A program that chooses its precision itself is changed where it does so (MG403).
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from codemods.without_apex import apex_left
+from codemods.without_apex import apex_left, wanted_precision
 from migrator.edits import Edit, Guard, InsertAfter, InsertBefore, Replace
 from migrator.facts.precision import precision_calls
 from migrator.facts.steps import OptimizerStep, Step, numpy_after, optimizer_steps, read_steps
@@ -18,7 +18,7 @@ _DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    wanted, program = context.options.amp, context.program
+    wanted, program = wanted_precision(context), context.program
     if (
         context.accelerate
         or wanted not in _DTYPES

@@ -275,7 +275,8 @@ def policies_of(diagnostics: Sequence[Diagnostic], options: Options) -> tuple[st
     }
     converted = {d.rule for d in diagnostics if d.fix}
     asked = ["--loss local"] if options.loss == "local" else []
-    return tuple(dict.fromkeys([*asked, *(flag for rule, flag in flags.items() if rule in converted)]))
+    chosen = [flag for rule, flag in flags.items() if rule in converted and flag != "--amp keep"]
+    return tuple(dict.fromkeys([*asked, *chosen]))
 
 
 # -------------------------------------------------------------------- suppressions

@@ -9,6 +9,7 @@ import ast
 from dataclasses import dataclass
 
 from migrator.facts.program import Program
+from migrator.facts.reach import is_main_guard
 from migrator.facts.syntax import Module, Span, argument
 
 OLD_NAMES = frozenset(
@@ -109,6 +110,25 @@ def apex_uses(program: Program) -> list[ApexUse]:
             odd = _why_not(module, call, statement, kind)
             found.append(ApexUse(module.span(call), module.span(statement), kind, first, odd))
     return found
+
+
+def apex_level(program: Program) -> tuple[str, str]:
+    """The `opt_level` of `amp.initialize` (apex's default is O1), and the test under which apex is used.
+
+    The level is the empty text where it is not written there, or where there are several.
+    """
+    levels, tests = set(), []
+    for module, call in program.calls():
+        if program.external(module, call) not in ("apex.amp.initialize", "apex.amp.scale_loss"):
+            continue
+        for ancestor in module.ancestors(call):
+            if isinstance(ancestor, ast.If) and not is_main_guard(ancestor):
+                tests.append(module.segment(ancestor.test))
+        if program.external(module, call) == "apex.amp.initialize":
+            level = argument(call, "opt_level", 3)
+            constant = level.value if isinstance(level, ast.Constant) else None
+            levels.add("O1" if level is None else constant if isinstance(constant, str) else "")
+    return (levels.pop() if len(levels) == 1 else ""), (tests[0] if tests else "")
 
 
 def _why_not(module: Module, call: ast.Call, statement: ast.stmt, kind: str) -> str:

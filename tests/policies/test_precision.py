@@ -205,8 +205,44 @@ def test_apex_scales_where_torch_does():
     )
 
 
-def test_which_of_apexs_levels_is_meant_is_a_question():
-    check_question(APEX, "choose --amp fp16", "MG404")
+ALWAYS = APEX.replace("    if HALF:\n        model, optimizer", "    model, optimizer")
+ALWAYS = ALWAYS.replace(
+    "        if HALF:\n"
+    "            with amp.scale_loss(loss, optimizer) as scaled_loss:\n"
+    "                scaled_loss.backward()\n"
+    "            nn.utils.clip_grad_norm_(amp.master_params(optimizer), 0.5)\n"
+    "        else:\n"
+    "            loss.backward()\n",
+    "        with amp.scale_loss(loss, optimizer) as scaled_loss:\n"
+    "            scaled_loss.backward()\n"
+    "        nn.utils.clip_grad_norm_(amp.master_params(optimizer), 0.5)\n",
+)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(
+    ("level", "dtype"),
+    [(', opt_level="O1"', "torch.float16"), (', opt_level="O0"', "torch.float32"), ("", "torch.float16")],
+)
+def test_a_level_of_apex_that_the_program_names_is_kept(run, level, dtype, world):
+    ran = run(ALWAYS.replace(', opt_level="O1"', level), world)
+    assert {kind for kind, _ in ran.ranks[0]["shown"]} == {dtype}
+    assert "apex" not in ran.conversion.changes[0].after
+    assert ran.conversion.policies == ()
+    assert ran.ranks[0]["sums"] == ran.ranks[1]["sums"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (APEX, "its O1 is --amp fp16; it will hold whatever `HALF` says"),
+        (ALWAYS.replace('"O1"', '"O2"'), "its O2 keeps the weights in float16"),
+        (ALWAYS.replace('"O1"', '"O3"'), "its O3 keeps the weights in float16"),
+        (ALWAYS.replace('"O1"', "LEVEL"), "--amp fp16 is what its O1 does, off its O0"),
+    ],
+)
+def test_a_level_of_apex_that_is_not_certain_is_a_question(text, why):
+    check_question(text, why, "MG404")
 
 
 @pytest.mark.parametrize(
