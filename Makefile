@@ -26,6 +26,7 @@ demo: $(STAMP)
 
 bench: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.convert_speed
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.tree_cost
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.generated_against_expert
 
 verify-all: $(STAMP)

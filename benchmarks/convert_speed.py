@@ -75,7 +75,7 @@ class Figure:
 def process_cost(words: Sequence[str], folder: Path) -> tuple[float, float]:
     """CPU seconds and peak memory (MiB) of a process and its children; a failure to run is an error, an exit code is not."""
     silent = subprocess.DEVNULL
-    with subprocess.Popen(words, cwd=folder, env=_environment(folder), stdout=silent, stderr=silent) as child:
+    with subprocess.Popen(words, cwd=folder, env=environment(folder), stdout=silent, stderr=silent) as child:
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     if not 0 <= child.returncode <= 3:
@@ -143,7 +143,7 @@ def measure(folder: Path, rounds: int) -> list[Figure]:
     own, other, memory = compare(convert, noop, folder, rounds)
     figures = [Figure("convert a 400-line program / libcst no-op codemod", own / other, 1.25, 0.75, _times(own, other))]
     words = [sys.executable, "-c", IN_PROCESS, "train.py", str(rounds)]
-    done = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True, env=_environment(folder))
+    done = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True, env=environment(folder))
     inside, parse = map(float, done.stdout.split())
     figures.append(Figure("in-process convert / libcst.parse_module", inside / parse, 6.0, 3.5, _times(inside, parse)))
     own, other, _ = compare([*tool, "--help"], [sys.executable, "hello.py", "--help"], folder, rounds)
@@ -155,7 +155,7 @@ def measure(folder: Path, rounds: int) -> list[Figure]:
     return figures
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path) -> dict[str, str]:
     """The user's environment, with byte code kept (in the scratch folder) for all programs alike, as after an installation."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT), env.get("PYTHONPATH", "")])
@@ -176,9 +176,15 @@ def table(figures: Sequence[Figure]) -> str:
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
-def main(measured: Callable[[Path, int], list[Figure]] = measure) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.convert_speed", description="Speed of the converter.")
-    parser.add_argument("--rounds", type=int, default=7, help="runs of each command (default: 7)")
+def main(
+    measured: Callable[[Path, int], list[Figure]] = measure,
+    name: str = "python -m benchmarks.convert_speed",
+    about: str = "Speed of the converter.",
+    rounds: int = 7,
+) -> int:
+    """Measure and print; a figure that does not hold is exit code 1."""
+    parser = argparse.ArgumentParser(prog=name, description=about)
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"runs of each command (default: {rounds})")
     args = parser.parse_args()
     start = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="mgmigrate-bench-"))

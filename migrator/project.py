@@ -17,7 +17,7 @@ from migrator.source import Source, SourceError, read_source
 from migrator.timing import stage
 
 _ROOT_MARKS = (".git", "setup.py", "pyproject.toml", "setup.cfg")
-_MAX_MODULES = 600
+_MAX_MODULES, _MAX_NODES = 600, 200_000  # a node takes half a KiB
 _SKIPPED_FOLDERS = {"site-packages", ".venv", "venv", "node_modules", "__pycache__", ".git"}
 
 
@@ -77,7 +77,12 @@ def load_project(entry: Path, source: Source | None = None, overlay: Mapping[Pat
     roots += _path_edits(module, entry)
     known: dict[Path, Module] = {entry.resolve(): module}
     queue = deque([(module, entry.resolve())])
-    while queue and len(known) < _MAX_MODULES:
+    size = len(module.nodes)
+    while queue:
+        if len(known) >= _MAX_MODULES or size > _MAX_NODES:
+            told = f"reaches more modules than are looked at ({len(known)} were)"
+            project.problems.append(SourceError(project.entry.path, told))
+            break
         current, path = queue.popleft()
         for name in dict.fromkeys(current.imported_modules):
             for found in _candidates(name, [*roots, path.parent], overlay):
@@ -91,6 +96,7 @@ def load_project(entry: Path, source: Source | None = None, overlay: Mapping[Pat
                     project.problems.append(error)
                     known[found] = module
                     continue
+                size += len(loaded.nodes)
                 known[found] = loaded
                 project.modules[loaded.name] = loaded
                 queue.append((loaded, found))

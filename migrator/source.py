@@ -19,8 +19,8 @@ from pathlib import Path
 # `.cuda(async=True)` stops every parser since Python 3.7.  The substitute has the same length, so that offsets hold.
 _ASYNC_KEYWORD = re.compile(r"(?<=[(,\s])async(?=\s*=(?!=))")
 _ASYNC_SUBSTITUTE = "asinc"
-_MAX_LINES = 100_000
-_MAX_BYTES = 4 << 20
+_MAX_LINES = 30_000
+_MAX_BYTES = 1 << 20
 _MAX_NOTEBOOK = 64 << 20  # pictures are in it
 
 
@@ -84,6 +84,11 @@ def too_large(path: str) -> str:
     return f"is larger than {most_bytes(path) >> 20} MiB; it was not looked at"
 
 
+def restore_async_keywords(text: str) -> str:
+    """The text with the keywords that `rename_async_keywords` had renamed."""
+    return re.sub(rf"\b{_ASYNC_SUBSTITUTE}(\s*=)", r"async\1", text) if _ASYNC_SUBSTITUTE in text else text
+
+
 def decode_source(path: str, data: bytes) -> Source:
     """Decode by byte order mark or coding line (PEP 263); raise `SourceError` for binary or undecodable bytes."""
     if len(data) > most_bytes(path):
@@ -139,7 +144,7 @@ def parse_tree(source: Source) -> ast.Module:
             source.path, f"cannot be parsed: {error.msg}{hint}", error.lineno or 0, error.offset or 0
         ) from error
     except (RecursionError, MemoryError) as error:
-        raise SourceError(source.path, "is nested too deeply") from error
+        raise SourceError(source.path, "is nested too deeply; it was not looked at") from error
     except ValueError as error:
         raise SourceError(source.path, f"cannot be parsed: {error}") from error
 

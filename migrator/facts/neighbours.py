@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 from migrator.facts.syntax import Module
@@ -25,11 +27,7 @@ def used_by_others(modules: dict[str, Module], root: Path) -> frozenset[str]:
     own = {os.path.realpath(module.path) for module in modules.values()}
     names: set[str] = set()
     for path in _other_files(root, own):
-        try:
-            text = path.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-        names.update(_imported(text))
+        names |= _imports(path)
     by_tail: dict[str, list[Module]] = {}
     for module in modules.values():
         by_tail.setdefault(module.name.rpartition(".")[2], []).append(module)
@@ -52,7 +50,10 @@ def other_programs_using(
     """
     own = {os.path.realpath(module.path) for module in modules.values()}
     found: dict[tuple[str, str], str] = {}
+    homes = {_imported_as(Path(path)) for path, _ in definitions} | {name for _, name in definitions}
     for path in _other_files(root, own):
+        if not homes & _imports(path):
+            continue
         try:
             text = path.read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -62,8 +63,7 @@ def other_programs_using(
             continue
         imported = set(_imported(text))
         for one in named:
-            module = Path(one[0])
-            if (module.parent.name if module.stem == "__init__" else module.stem) in imported or one[1] in imported:
+            if _imported_as(Path(one[0])) in imported or one[1] in imported:
                 found[one] = str(path)
     return found
 
@@ -78,6 +78,27 @@ def _other_files(root: Path, own: set[str]) -> Iterable[Path]:
                 if count > _MAX_FILES:
                     return
                 yield Path(folder, file)
+
+
+def _imported_as(module: Path) -> str:
+    return module.parent.name if module.stem == "__init__" else module.stem
+
+
+def _imports(path: Path) -> frozenset[str]:
+    """What a file imports; read once for all programs of a tree."""
+    try:
+        state = path.stat()
+    except OSError:
+        return frozenset()
+    return _imports_of(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=4 * _MAX_FILES)
+def _imports_of(path: Path, changed: int, size: int) -> frozenset[str]:
+    try:
+        return frozenset(sys.intern(name) for name in _imported(path.read_text(encoding="utf-8", errors="replace")))
+    except OSError:
+        return frozenset()
 
 
 def _imported(text: str) -> Iterable[str]:

@@ -12,9 +12,11 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from migrator.source import Source, parse_tree
+from migrator.source import Source, SourceError, parse_tree
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
+# What takes longer to look through than anybody waits, or more memory than machines spare (about 3 KiB a node).
+_MAX_DEPTH, MAX_NODES = 600, 50_000
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -97,6 +99,13 @@ class Binding:
     value: ast.AST | None
     path: tuple[int, ...] = ()
     target: str = ""
+
+
+def _line(parents: dict[ast.AST, ast.AST], node: ast.AST) -> int:
+    """The line of a node, or of what it is part of."""
+    while not hasattr(node, "lineno"):
+        node = parents[node]
+    return int(node.lineno)
 
 
 class Module:
@@ -237,19 +246,23 @@ class Module:
                     self._bind_target(scope, element, kind, node, value, (*path, position))
 
     def _walk(self, node: ast.AST, scope: Scope) -> None:
-        stack: list[tuple[ast.AST, Scope]] = []
+        stack: list[tuple[ast.AST, Scope, int]] = []
         for child in reversed(_children(node)):
             self.parents[child] = node
-            stack.append((child, scope))
+            stack.append((child, scope, 1))
         while stack:
-            current, scope = stack.pop()
+            current, scope, depth = stack.pop()
+            if depth > _MAX_DEPTH:
+                raise SourceError(self.path, "is nested too deeply; it was not looked at", _line(self.parents, current), 1)
             self.scope_of[current] = scope
             self.nodes.append(current)
             inner = self._visit(current, scope)
             for child in reversed(_children(current)):
                 self.parents[child] = current
                 outside = inner is not scope and _is_evaluated_outside(current, child)
-                stack.append((child, scope if outside else inner))
+                stack.append((child, scope if outside else inner, depth + 1))
+        if len(self.nodes) > MAX_NODES:
+            raise SourceError(self.path, f"is larger than {MAX_NODES} expressions and statements; it was not looked at")
 
     def _visit(self, node: ast.AST, scope: Scope) -> Scope:
         """Record what the node binds; return the scope of its children."""
