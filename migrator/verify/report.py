@@ -39,7 +39,8 @@ def to_text(verdict: Verdict, table: bool = True) -> str:
 
 
 def headline(verdict: Verdict) -> str:
-    precision = "float64, free-running" if verdict.float64 else "float32, resynchronised after each step"
+    freedom = "free-running" if verdict.free else "resynchronised after each step"
+    precision = f"{'float64' if verdict.float64 else 'float32'}, {freedom}"
     checked = f"checked over {verdict.steps} optimizer steps on {verdict.devices} simulated devices ({precision})"
     if verdict.status is Status.EQUAL:
         return f"EQUAL: {checked}, tolerance {verdict.tolerance:g}"

@@ -86,12 +86,13 @@ def _take_buffers(buffers: dict[str, Any], values: dict[str, Any]) -> None:
 def step(session: Session, book: Book, number: int, listed: list[tuple[str, Any]], rows: int) -> None:
     """After the step that has the number session.step - 1, in which the wrapped model was called with `rows` samples."""
     uneven = session.settings.pads and rows % session.settings.devices > 0
-    if session.settings.float64 and not session.settings.pads:
+    free = session.settings.free
+    if free and not session.settings.pads:
         return
     name = f"step{session.step - 1}"
     parameters = [p for _, p in listed]
     if not session.after:
-        if session.settings.float64 and not uneven:
+        if free and not uneven:
             return
         state: dict[str, Any] = {
             "parameters": [p.detach() for p in parameters],
@@ -109,7 +110,7 @@ def step(session: Session, book: Book, number: int, listed: list[tuple[str, Any]
         optimizer = book.stepped[number]
         own = optimizer.state_dict()
         optimizer.load_state_dict({**own, "state": copy.deepcopy(wanted["optimizer"])})
-    elif session.settings.float64:
+    elif free:
         return
     _take(parameters, wanted["parameters"])
     stepped = {id(p) for p in parameters}

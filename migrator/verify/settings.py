@@ -35,6 +35,7 @@ class VerifyRequest:
     devices: int = 4
     steps: int | None = None  # optimizer steps; None: into the second epoch
     float64: bool = False  # run freely in float64 instead of resynchronising in float32
+    resynchronise: bool = False  # in float64 as well
     fake_data: int | None = None  # samples of each replaced torchvision data set
     timeout: float = 600.0  # seconds for each side's run
     patience: float = 20.0  # seconds that a rank may wait for another one, at least
@@ -69,6 +70,7 @@ class RunSettings:
     trim: int  # samples of a shuffled epoch are cut to a multiple of this (1: not cut)
     pads: bool  # the converted program repeats samples of batches that do not divide (SplitBatchSampler)
     float64: bool
+    free: bool  # not resynchronised after each step
     fake_data: int
     prelude: str
     collective_timeout: float  # seconds for one gloo operation

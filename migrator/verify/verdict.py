@@ -84,6 +84,7 @@ class Verdict:
     devices: int = 0
     tolerance: float = 0.0
     float64: bool = False
+    free: bool = False  # not resynchronised after each step
     no_gradient: tuple[str, ...] = ()  # parameters that the original gave no gradient
     traceback: str = ""  # the program's own
     cpu_before: float = 0.0  # seconds

@@ -84,3 +84,25 @@ def test_a_difference_of_roundings_size_is_settled_in_float64(check: Callable[..
     assert verdict.float64 and "gone in float64" in " ".join(verdict.notes)
     verdict = check(before, edited(after, (SHIFTED[0], SHIFTED[1].format(factor="1.00005"))))
     assert (verdict.status, verdict.cause) == (Status.DIFFERENT, "loss"), to_text(verdict)
+
+
+GROWING = (
+    ("batch_size=64", "batch_size=8"),
+    ("0.1, momentum=0.9)", "1.0, momentum=0.9)"),
+    (
+        "nn.Linear(10, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 3)",
+        "nn.Linear(10, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 3)",
+    ),
+)
+
+
+def test_rounding_that_a_free_run_amplifies_is_settled_step_by_step(check: Callable[..., Verdict]) -> None:
+    """Four rows under BatchNorm at a high rate: a difference of 5e-11 grows. A factor that every step has is not settled."""
+    before, after = (edited(text, *GROWING) for text in pair("mlp"))
+    rounded = edited(after, (SHIFTED[0], SHIFTED[1].format(factor="(1.0 + 5e-11)")))
+    verdict = check(before, rounded, float64=True, steps=12)
+    assert verdict.status is Status.EQUAL, to_text(verdict)
+    assert not verdict.free and "rounding that grew" in " ".join(verdict.notes), to_text(verdict)
+    wrong = edited(after, (SHIFTED[0], SHIFTED[1].format(factor="(1.0 + 1e-8)")))
+    verdict = check(before, wrong, float64=True, steps=12)
+    assert (verdict.status, verdict.cause) == (Status.DIFFERENT, "loss"), to_text(verdict)
