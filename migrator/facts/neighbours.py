@@ -6,6 +6,7 @@ never joined a process group, such as a script that evaluates or exports.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
@@ -61,11 +62,31 @@ def other_programs_using(
         named = [one for one in definitions if one not in found and re.search(rf"\b{re.escape(one[1])}\b", text)]
         if not named or not _STARTS.search(text) or path.name.startswith("test_"):
             continue
-        imported = set(_imported(text))
-        for one in named:
-            if _imported_as(Path(one[0])) in imported or one[1] in imported:
-                found[one] = str(path)
+        found.update(
+            dict.fromkeys([one for one in named if _takes(text, _imported_as(Path(one[0])), one[1])], str(path))
+        )
     return found
+
+
+def _takes(text: str, module: str, name: str) -> bool:
+    """True when a file imports a definition of a module by name, or its module and a name of that kind from it."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return True  # what cannot be read may
+    is_imported = False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            given = {alias.name for alias in node.names}
+            if (node.module or "").rpartition(".")[2] in (module, "") and given & {name, "*"}:
+                return True
+            is_imported |= module in given or name in given  # re-exported by a package
+        elif isinstance(node, ast.Import):
+            is_imported |= any(alias.name.rpartition(".")[2] == module for alias in node.names)
+    return is_imported and any(
+        (isinstance(node, ast.Attribute) and node.attr == name) or (isinstance(node, ast.Name) and node.id == name)
+        for node in ast.walk(tree)
+    )
 
 
 def _other_files(root: Path, own: set[str]) -> Iterable[Path]:
