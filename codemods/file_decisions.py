@@ -12,20 +12,17 @@ from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
 from migrator.facts.alone import run_by_one
 from migrator.facts.caches import is_cache
+from migrator.facts.made_files import asked_about, is_made
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module, Span, dotted
 from migrator.facts.uniform import waits_for_all
 
-_ASKS = frozenset(["os.path.exists", "os.path.isdir", "os.path.isfile", "os.path.lexists"])
-_METHODS = frozenset(["exists", "is_dir", "is_file"])
-_MAKES = ("folder", "path_mkdir", "write", "open", "download")
 _DRAWS = ("torch.rand", "torch.utils.data.random_split", "torch.normal", "numpy.random.", "random.")
 _ENDS = ("sys.exit", "exit", "quit", "os._exit", "input")
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
     program = context.program
-    made = _made(program)
     alone: list[Span] = []
     for module in program.modules:
         for node in module.nodes:
@@ -34,11 +31,11 @@ def check(context: Context) -> Iterator[Diagnostic]:
             for call in ast.walk(node.test):
                 if not isinstance(call, ast.Call) or _is_settled(module, call):
                     continue
-                asked = _asked_about(context, module, call)
+                asked = asked_about(program, module, call)
                 if asked is None:
                     continue
                 cache = is_cache(program, module, node, asked)
-                if not cache and not (_divides(program, module, node) and _is_made(module, node, asked, made)):
+                if not cache and not (_divides(program, module, node) and is_made(program, module, node, asked)):
                     continue
                 if not cache and _is_made_before(program, module, node, asked):
                     continue
@@ -57,31 +54,6 @@ def check(context: Context) -> Iterator[Diagnostic]:
                     context.helper(at, "from_rank_zero"),
                     Replace(at, "from_rank_zero($0)", (at,)),
                 )
-
-
-def _made(program: Program) -> set[tuple[str, str, str]]:
-    """The files and folders that the program makes: the text of the path, and the module and function that make it."""
-    made = [e for e in program.effects if e.kind in _MAKES]
-    return {(e.path_text or program.text(e.at).partition(".mkdir")[0], e.at.path, e.scope) for e in made}
-
-
-def _is_made(module: Module, node: ast.AST, asked: str, made: set[tuple[str, str, str]]) -> bool:
-    """True when the path is one of them; a bare name is the same one in its function, or where it is the module's."""
-    if not asked.isidentifier():
-        return any(text == asked for text, _, _ in made)
-    own = module.scope_of.get(node, module.scope).name
-    is_global = asked in module.scope.bindings
-    return any(text == asked and path == module.path and (is_global or own == scope) for text, path, scope in made)
-
-
-def _asked_about(context: Context, module: Module, call: ast.Call) -> str | None:
-    """The text of the path whose existence the call asks for."""
-    name = context.program.external(module, call) or dotted(call.func) or ""
-    if name in _ASKS and call.args:
-        return module.segment(call.args[0])
-    if isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not call.args:
-        return module.segment(call.func.value)
-    return None
 
 
 def _is_made_before(program: Program, module: Module, node: ast.If, asked: str) -> bool:

@@ -100,6 +100,8 @@ _CLOCK = re.compile(
     r"^(time\.(time|strftime|asctime|ctime|localtime|time_ns)|datetime\.(datetime\.)?(now|today|utcnow)|datetime\.date\.today"
     r"|os\.getpid|uuid\.uuid[14]|os\.urandom|secrets\.\w+|tempfile\.mk\w+|socket\.gethostname|hash)$"
 )
+# Calls that spell a time in another way.
+_SPELLINGS = ("int", "str", "time.strftime", "time.localtime", "time.asctime", "time.ctime")
 # Calls in which a value is only shown, and calls that make a name of it.
 _SHOWN = re.compile(
     r"(^|\.)(print|pprint|write|log|info|debug|warn|warning|error|append|cprint|sleep|total_seconds|add_scalar)$"
@@ -326,12 +328,14 @@ def _formatted(module: Module, call: ast.Call) -> ast.AST:
         grand = module.parents.get(parent) if parent is not None else None
         if isinstance(parent, ast.Attribute) and isinstance(grand, ast.Call) and grand.func is parent:
             node = grand
-        elif (
-            isinstance(parent, ast.Call)
-            and node in parent.args
-            and (module.qualified(parent.func) or "")
-            in ("int", "str", "time.strftime", "time.localtime", "time.asctime", "time.ctime")
-        ):
+        elif isinstance(parent, ast.Subscript | ast.Call) and _goes_on(module, parent, node):
             node = parent
         else:
             return node
+
+
+def _goes_on(module: Module, parent: ast.Subscript | ast.Call, node: ast.AST) -> bool:
+    """True when the parent takes a part of the value, or spells it in another way."""
+    if isinstance(parent, ast.Subscript):
+        return parent.value is node and isinstance(parent.slice, ast.Constant)
+    return node in parent.args and (module.qualified(parent.func) or "") in _SPELLINGS

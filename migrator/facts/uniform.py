@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 
+from migrator.facts.made_files import asked_about, is_made
 from migrator.facts.program import Program
 from migrator.facts.syntax import FunctionNode, Module, Span, dotted
 
@@ -46,7 +47,7 @@ def _on_the_way(program: Program, module: Module, ancestor: ast.AST, child: ast.
             for earlier in block[: block.index(child)]:
                 if isinstance(earlier, ast.If) and any(isinstance(n, _PASSES_BY) for n in ast.walk(earlier)):
                     why = differs(program, module, earlier.test)
-                    if why:
+                    if why and not _is_agreed_on(program, module, earlier):
                         return why
     if isinstance(ancestor, ast.If | ast.While | ast.IfExp) and child is not ancestor.test:
         return differs(program, module, ancestor.test)
@@ -59,9 +60,20 @@ def _on_the_way(program: Program, module: Module, ancestor: ast.AST, child: ast.
     return ""
 
 
-def differs(program: Program, module: Module, expression: ast.AST, depth: int = 0) -> str:
-    """Why the expression may have another value in another process."""
+def _is_agreed_on(program: Program, module: Module, question: ast.If) -> bool:
+    """True when the processes leave together: rank 0 asks for files that the program makes itself (MG511)."""
+    asking = {c: asked_about(program, module, c) for c in ast.walk(question.test) if isinstance(c, ast.Call)}
+    own = frozenset(c for c, path in asking.items() if path and is_made(program, module, question, path))
+    return not differs(program, module, question.test, agreed=own) and not passed_by(program, module, question, _DEPTH)
+
+
+def differs(
+    program: Program, module: Module, expression: ast.AST, depth: int = 0, agreed: frozenset[ast.AST] = frozenset()
+) -> str:
+    """Why the expression may have another value in another process; `agreed` are calls about which rank 0 decides."""
     for node in ast.walk(expression):
+        if isinstance(node, ast.Call) and node in agreed:
+            continue
         if isinstance(node, ast.Call):
             name = program.external(module, node) or dotted(node.func) or ""
             if not name and isinstance(node.func, ast.Attribute):

@@ -127,6 +127,13 @@ def test_a_folder_named_by_the_clock_is_one_folder_for_all(project):
     assert "stamp = from_rank_zero(time.strftime('%H%M'))" in text
 
 
+def test_a_part_of_a_spelled_time_is_agreed_on_as_one_value(project):
+    text, _ = project.train(
+        "stamp = str(datetime.datetime.now()).split('.')[0].replace(' ', '_')\nopen('log_' + stamp, 'w').close()"
+    )
+    assert "stamp = from_rank_zero(str(datetime.datetime.now()).split('.')[0].replace(' ', '_'))\n" in text
+
+
 def test_a_clock_that_only_decides_about_showing_is_no_question(project):
     _, result = project.train("shown = 0.0\nif time.time() - shown > 10:\n    print('alive')")
     assert not result.questions

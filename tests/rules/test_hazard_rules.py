@@ -118,6 +118,45 @@ def test_a_decision_that_nobody_waits_for_stays() -> None:
     )
 
 
+def test_data_that_one_process_fetched_is_awaited_though_the_others_may_return_before() -> None:
+    fetch = """\
+def fetch(folder):
+    if os.path.exists(folder):
+        return
+    os.makedirs(folder)
+    path = os.path.join(folder, "all.zip")
+    urllib.request.urlretrieve("http://example.org", path)
+    archive = zipfile.ZipFile(path)
+    archive.extractall(folder)
+
+
+def main():
+    fetch("d")"""
+    source = (
+        training("pass")
+        .replace("def main():", fetch)
+        .replace("import os\n", "import os\nimport urllib\nimport zipfile\n")
+    )
+    after = check_rewrite(source, "if from_rank_zero(os.path.exists(folder)):\n    return", "MG511").changes[0].after
+    assert after.index("dist.barrier()") < after.index("archive = zipfile")
+
+
+def test_what_another_class_makes_under_the_same_name_is_not_asked_for_together() -> None:
+    classes = """\
+class Maker:
+    def make(self):
+        open(place, "w")
+
+
+def main():
+    if os.path.exists(place):
+        raise SystemExit(place)"""
+    check_noop(
+        training("pass").replace("def main():", classes.replace("open(place", "place = 'x'\n        open(place")),
+        "MG511",
+    )
+
+
 def test_a_folder_that_each_process_has_just_made_needs_no_common_answer() -> None:
     lines = """\
     os.makedirs("out", exist_ok=True)
