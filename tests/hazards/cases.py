@@ -519,7 +519,7 @@ CASES = (
         "launch scripts",
         "auto",
         "h81_launch_script",
-        "lines that start the program are shown",
+        "the lines that start the program are shown as they have to be, and written with --scripts (MG107)",
         files=("h81_run.sh",),
         demoted="`srun python train.py $ARGS` and loops over GPUs in a shell script: what torchrun line they need is not in the line",
     ),

@@ -197,6 +197,11 @@ COUPLED: dict[str, tuple[Edit, ...]] = {
         (BATCHES, "        for p in model.module.body.parameters():\n            p.requires_grad = epoch > 0\n"),
     ),
     "parts are frozen after the wrap": ((EPOCHS, "    model.module.body.requires_grad_(False)\n"),),
+    "the model is run past its wrapper, under a name of its own": (
+        (EPOCHS, "    core = model.module\n"),
+        ("out = model(x)", "out = core(x)"),
+    ),
+    "all of the wrapped model is replaced": ((EPOCHS, "    model.module = Net().cuda()\n"),),
     "a part is replaced after the wrap": ((EPOCHS, "    model.module.head = nn.Linear(16, 4).cuda()\n"),),
     "the model is called twice": ((LOSS, "            loss = criterion(out, y) + criterion(model(x.flip(1)), y)\n"),),
     "two backward passes": (
