@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint install bench verify-all clean
+.PHONY: demo test lint install browser bench verify-all clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -29,7 +29,12 @@ bench: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.tree_cost
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.generated_against_expert
 
-verify-all: $(STAMP)
+# What the tests of the review page are driven in (Debian's packages; elsewhere put chromium and chromedriver on the path).
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
+	|| { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; }
+
+verify-all: $(STAMP) browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long
 
 clean:

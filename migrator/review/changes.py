@@ -36,7 +36,7 @@ class Hunk:
 
 @dataclass(slots=True)
 class Fix:
-    """A fix with what it changes; `imports` are the import lines that it asked for, `helpers` the names that it calls."""
+    """A fix with what it changes; `imports` are its import lines where it changes nothing else, `helpers` what it calls."""
 
     id: str
     diagnostic: Diagnostic
@@ -72,6 +72,7 @@ class Changes:
 
     fixes: tuple[Fix, ...]
     helpers: tuple[HelperView, ...]
+    imports: tuple[Hunk, ...]
     files: tuple[FileView, ...]
 
 
@@ -86,7 +87,7 @@ class _File:
     old: dict[int, list[Token]]
     new: list[list[Token]]
     helpers: dict[str, tuple[int, int]]
-    imports: frozenset[str]
+    import_rows: list[int]
     rows_of: dict[str, list[int]]
     lines: dict[tuple[int, str, bool], str] = field(default_factory=dict)
 
@@ -105,13 +106,13 @@ def read_changes(conversion: Conversion) -> Changes:
     for fix in fixes.values():
         for file in (file for file in files if fix.id in file.rows_of):
             fix.hunks += _hunks(file, file.rows_of[fix.id])
-        here = {file.diff.path: file.imports for file in files}
-        asked = [e for e in _edits(fix) if isinstance(e, AddImport)]
-        fix.imports = list(dict.fromkeys(e.text for e in asked if e.text in here.get(e.at.path, ())))
+        if not fix.hunks:
+            fix.imports = list(dict.fromkeys(e.text for e in _edits(fix) if isinstance(e, AddImport)))
         fix.helpers = list(dict.fromkeys(e.name for e in _edits(fix) if isinstance(e, AddHelper)))
     return Changes(
         tuple(fixes.values()),
         tuple(helper for file in files for helper in _helpers(file, fixes.values())),
+        tuple(hunk for file in files for hunk in _hunks(file, file.import_rows)),
         tuple(
             FileView(
                 file.diff.path,
@@ -132,11 +133,7 @@ def _edits(fix: Fix) -> tuple[object, ...]:
 def _read_file(diff: FileDiff, of_label: dict[object, set[str]], names: frozenset[str]) -> _File:
     helpers = dict(_helper_rows(diff, names))
     shared = {number for first, after in helpers.values() for number in range(first, after)}
-    imports = {
-        number
-        for number, row in enumerate(diff.rows)
-        if row.changed and row.old is None and diff.new[row.new or 0].startswith(("import ", "from "))
-    }
+    imports = list(_import_rows(diff)) if not diff.is_new else []
     owners: dict[int, frozenset[str]] = {}
     for number, row in enumerate(diff.rows):
         if row.changed and number not in shared and number not in imports and not diff.is_new:
@@ -146,8 +143,19 @@ def _read_file(diff: FileDiff, of_label: dict[object, set[str]], names: frozense
     for number in sorted(owners):
         for name in owners[number]:
             rows_of.setdefault(name, []).append(number)
-    lines = frozenset(diff.new[diff.rows[number].new or 0].rstrip("\r\n") for number in imports)
-    return _File(diff, _paint_old(diff), paint("".join(diff.new)), helpers, lines, rows_of)
+    return _File(diff, _paint_old(diff), paint("".join(diff.new)), helpers, imports, rows_of)
+
+
+def _import_rows(diff: FileDiff) -> Iterator[int]:
+    """The rows of imports that the file gets at its top level."""
+    is_open = False  # behind the opening bracket of an import of several lines
+    for number, row in enumerate(diff.rows):
+        line = diff.new[row.new] if row.changed and row.old is None and row.new is not None else ""
+        if line.startswith(("import ", "from ")) or (is_open and line):
+            yield number
+            is_open = ")" not in line and ("(" in line or is_open)
+        else:
+            is_open = False
 
 
 def _paint_old(diff: FileDiff) -> dict[int, list[Token]]:

@@ -34,6 +34,7 @@ from migrator.selection import fix_ids, refusals, told
 
 _ASSETS = Path(__file__).parent / "assets"
 _LONGEST_SEEN = 160
+NOTHING = "MG000"  # says that there is nothing to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +70,14 @@ class PlaceView:
 
 @dataclass(frozen=True, slots=True)
 class ProgramView:
-    """A program on the page."""
+    """A program on the page; `told` is why there is nothing to do."""
 
     anchor: str
     conversion: Conversion
     options: Options
     questions: list[PlaceView]
     notes: list[PlaceView]
+    told: list[str]
     rules: list[RuleView]
     changes: Changes
     map: list[Group]
@@ -203,7 +205,8 @@ def _program(conversion: Conversion, report: Report, anchor: str) -> ProgramView
         conversion=conversion,
         options=options,
         questions=list(_places(conversion, program, "question")),
-        notes=list(_places(conversion, program, "note")),
+        notes=[one for one in _places(conversion, program, "note") if one.diagnostic.rule != NOTHING],
+        told=[d.message for d in conversion.diagnostics if d.rule == NOTHING],
         rules=list(by_rule.values()),
         changes=changes,
         map=understand(program),

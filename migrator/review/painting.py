@@ -19,6 +19,7 @@ from markupsafe import Markup
 # A token: the class of its colour (empty for plain) and its text.
 Token = tuple[str, str]
 LONGEST_LINE = 2000
+_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
@@ -42,18 +43,20 @@ def _number(match: re.Match[str]) -> str:
 
 def prose(text: str) -> Markup:
     """A phrase as a sentence: it begins with a capital letter, unless with what may be a name."""
-    first = text.split(maxsplit=1)[0] if text.strip() else ""
+    first = text.split(maxsplit=1)[0].replace("'", "") if text.strip() else ""
     return phrase(text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text)
 
 
 def phrase(text: str) -> Markup:
-    """Text for a page in which what stands between backticks is code."""
+    """Text for a page in which flags, and what stands between backticks, are code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:  # one backtick too many: it is part of the text
         parts = [text]
-    return Markup("").join(
-        Markup("<code>{}</code>").format(shown(part)) if number % 2 else shown(part)
-        for number, part in enumerate(parts)
+    return Markup(
+        "".join(
+            f"<code>{_safe(part)}</code>" if number % 2 else _FLAG.sub(r"<code class=flag>\g<0></code>", _safe(part))
+            for number, part in enumerate(parts)
+        )
     )
 
 

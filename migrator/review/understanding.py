@@ -14,7 +14,8 @@ from migrator.facts.preparing import is_optimizer
 from migrator.facts.program import Program
 from migrator.facts.steps import optimizer_steps
 from migrator.facts.syntax import FunctionNode, Module, Span
-from migrator.facts.training import DATA_LOADER, Training, read_training
+from migrator.facts.loaders import DATA_LOADER
+from migrator.facts.training import Training, read_training
 
 
 @dataclass(frozen=True, slots=True)

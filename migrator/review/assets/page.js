@@ -85,9 +85,10 @@
     // The fixes that are left out: what was refused, and with it what depends on it.  Id → [cause, why].
     out() {
       const out = new Map();
-      for (const fix of this.fixes) if (fix.chosen === "refuse") out.set(fix.id, ["", ""]);
-      for (const fix of this.fixes) {
-        if (fix.chosen !== "refuse") continue;
+      const refused = this.fixes.filter((fix) => fix.chosen === "refuse").sort((a, b) => b.takes.length - a.takes.length);
+      for (const fix of refused) {
+        if (out.has(fix.id)) continue; // it goes with one that more depends on
+        out.set(fix.id, ["", ""]);
         for (const [id, why] of fix.takes) if (!out.has(id)) out.set(id, [fix.id, why]);
       }
       if (this.wraps.length && this.wraps.every((id) => out.has(id))) {
@@ -157,7 +158,7 @@
         fallen.hidden = !cause;
         fallen.textContent = cause ? `Left out with ${cause}: ${why}.` : "";
         const breaks = one(".breaks", fix.element);
-        if (breaks) breaks.hidden = !out.has(fix.id) || oneProcess;
+        if (breaks) breaks.hidden = !out.has(fix.id) || cause !== "" || oneProcess;
       }
       const accepted = this.fixes.filter((fix) => fix.chosen === "accept" && !out.has(fix.id)).length;
       const open = this.fixes.length - accepted - out.size;
