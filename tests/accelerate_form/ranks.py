@@ -2,7 +2,7 @@
 
 Each job is {"script", "arguments", "processes", "folder", "out"}.  Its processes are forked from this one, which has imported
 torch and accelerate; they get the environment that torchrun gives.  What a process says is in `out`.<rank>: the number of
-processes that accelerate found, and the script's global `history`.
+processes that it found, how many Accelerators it made, and the script's global `history`.
 """
 
 import importlib
@@ -33,8 +33,13 @@ def run(job: dict, rank: int, port: int) -> None:
         log = open(f"{job['out']}.{rank}.log", "w")  # noqa: SIM115
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
+        found = _watch()
         left = runpy.run_path(job["script"], run_name="__main__")
-        said = {"processes": _processes(), "history": left.get("history")}
+        said = {
+            "processes": max(found["processes"]),
+            "accelerators": found["accelerators"],
+            "history": left.get("history"),
+        }
         Path(f"{job['out']}.{rank}").write_text(json.dumps(said))
         code = 0
     except BaseException:
@@ -44,16 +49,32 @@ def run(job: dict, rank: int, port: int) -> None:
         os._exit(code)
 
 
-def _processes() -> int:
-    from accelerate.state import PartialState
+def _watch() -> dict:
+    """From here on: the numbers of processes that groups had and Accelerators found, and how many Accelerators were made."""
+    import torch.distributed
+    from accelerate import Accelerator
 
-    return PartialState._shared_state.get("num_processes", 1) if PartialState._shared_state else 1
+    found = {"processes": [1], "accelerators": 0}
+    join, make = torch.distributed.init_process_group, Accelerator.__init__
+
+    def joined(*args, **kwargs):
+        join(*args, **kwargs)
+        found["processes"].append(torch.distributed.get_world_size())
+
+    def made(self, *args, **kwargs):
+        make(self, *args, **kwargs)
+        found["accelerators"] += 1
+        found["processes"].append(self.num_processes)
+
+    torch.distributed.init_process_group, Accelerator.__init__ = joined, made
+    return found
 
 
 def main(path: str) -> None:
     import torch
 
-    importlib.import_module("accelerate")
+    for name in ("accelerate", "torch._dynamo"):  # the latter takes seconds, and every optimizer imports it
+        importlib.import_module(name)
     torch.set_num_threads(1)
     for job in json.loads(Path(path).read_text()):
         with socket.socket() as free:

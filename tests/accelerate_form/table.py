@@ -1,35 +1,36 @@
 """Every program of the tests in accelerate's form: converted, run on several processes, compared with the original.
 
-    python -m tests.accelerate_form.table [--devices 1,2,4] [--rows] [WORD ...]
+    python -m tests.accelerate_form.table [--devices 1,2,4] [--sampling WAY] [--over-ddp] [--text] [WORD ...]
 
 In: the reference trainers, `tests/hazards/programs` and `tests/projects`.  Out: a table with the way in which each program shares
-its batches and the verdict for each number of processes, and the share of programs that are EQUAL; exit code 1 below 80 %.
+its batches and what came of it on each number of processes, and the share of programs that are EQUAL; exit code 1 below 80 %.
+Alone a program is run and not compared: accelerate does not wrap the model of one process.
 A row counts only when every process of the converted program found as many processes as were started.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from codemods.base import Options
 from migrator.convert import Conversion, convert_program, modernise, refused_today
-from migrator.verify import ForkServer, Status, Verdict, VerifyRequest, headline, to_text, verify
+from migrator.verify import ForkServer, Status, Verdict, VerifyRequest, headline, record_before, to_text, verify
 from migrator.write import encoded
 from tests.hazards.cases import CASES
+from tests.projects.cases import PROJECTS
 
 HERE = Path(__file__).resolve()
 TRAINERS = HERE.parents[2] / "reference_trainers"
 HAZARDS = HERE.parents[1] / "hazards" / "programs"
-PROJECTS = HERE.parents[1] / "projects"
+PROJECTS_FOLDER = HERE.parents[1] / "projects" / "programs"
 WANTED = 0.8  # share of the programs that must be EQUAL
 # Each process of the converted program writes the number of processes that it found into its log.
 _COUNTS = """
@@ -59,20 +60,28 @@ class Subject:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a program: the conversion, and for each number of processes the verdict and the counts."""
+    """What came of a program: the conversion, the steps that it took alone, and for each number of processes the verdict and
+    the counts of processes that each of them found."""
 
     subject: Subject
     conversion: Conversion
-    verdicts: dict[int, Verdict]
-    processes: dict[int, list[int]]
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    processes: dict[int, list[int]] = field(default_factory=dict)
+    alone: str = ""  # "5 steps", or the error that it stopped with
 
     @property
     def is_equal(self) -> bool:
-        return bool(self.verdicts) and all(v.status is Status.EQUAL for v in self.verdicts.values())
+        ran = not self.alone or self.alone.endswith("steps")
+        return ran and bool(self.verdicts) and all(v.status is Status.EQUAL for v in self.verdicts.values())
 
     @property
     def is_counted(self) -> bool:
-        return all(self.processes[world] == [world] * world for world in self.verdicts)
+        """False where a program that was compared found another number of processes than was started."""
+        return all(
+            self.processes[world] == [world] * world
+            for world in self.processes
+            if world not in self.verdicts or self.verdicts[world].status is Status.EQUAL
+        )
 
 
 def subjects() -> Iterator[Subject]:
@@ -87,25 +96,28 @@ def subjects() -> Iterator[Subject]:
         entry = f"{case.program}.py"
         files = (entry, *case.files)
         yield Subject(case.program, HAZARDS, entry, (), files, dict(case.options), case.unverified)
-    if (PROJECTS / "cases.py").exists():
-        yield from _projects()
+    for project in PROJECTS:
+        folder, options = PROJECTS_FOLDER / project.name, {**project.options, "module": project.module}
+        yield Subject(project.name, folder, project.entry, project.arguments, (), options, project.unverified)
 
 
-def _projects() -> Iterator[Subject]:
-    for case in importlib.import_module("tests.projects.cases").CASES:
-        yield Subject(
-            case.name,
-            PROJECTS / case.name,
-            getattr(case, "entry", "train.py"),
-            tuple(getattr(case, "arguments", ())),
-            (),
-            dict(getattr(case, "options", {})),
-            getattr(case, "unverified", ""),
-        )
+def _write(conversion: Conversion) -> None:
+    for change in conversion.changes:
+        Path(change.path).write_bytes(encoded(change))
 
 
-def examine(subject: Subject, folder: Path, server: ForkServer, devices: tuple[int, ...], **options: Any) -> Result:
-    """Convert a copy of the program, and check it on each number of simulated GPUs.  Executes it."""
+def examine(
+    subject: Subject,
+    folder: Path,
+    server: ForkServer,
+    devices: tuple[int, ...],
+    over_ddp: bool = False,
+    **options: Any,
+) -> Result:
+    """Convert a copy of the program, and check it on each number of simulated GPUs.  Executes it.
+
+    `over_ddp`: the copy is converted to DistributedDataParallel first, and that to accelerate.
+    """
     before, after = folder / "before", folder / "after"
     for place in (before, after):
         if subject.files:
@@ -113,33 +125,40 @@ def examine(subject: Subject, folder: Path, server: ForkServer, devices: tuple[i
             for name in subject.files:
                 shutil.copy(subject.folder / name, place / name)
         else:
-            shutil.copytree(subject.folder, place)
+            shutil.copytree(subject.folder, place, ignore=shutil.ignore_patterns("__pycache__"))
+            (place / ".git").mkdir()  # a project of its own
     modern = modernise(before / subject.entry)
     if refused_today(modern):
-        for change in modern.changes:
-            Path(change.path).write_bytes(encoded(change))
+        _write(modern)
+    if over_ddp:
+        _write(convert_program(after / subject.entry, Options()))
     conversion = convert_program(after / subject.entry, Options(**{"target": "accelerate", **options}))
-    for change in conversion.changes:
-        Path(change.path).write_bytes(encoded(change))
-    verdicts: dict[int, Verdict] = {}
-    processes: dict[int, list[int]] = {}
+    _write(conversion)
+    result = Result(subject, conversion)
     for world in devices if conversion.changes and not subject.asks else ():
         kept = folder / f"kept.{world}"
+        given = (word.replace("{gpus}", ",".join(map(str, range(world)))) for word in subject.arguments)
+        started = before if world > 1 else after  # alone, only the converted program is run
         request = VerifyRequest(
-            before / subject.entry,
+            started if subject.options.get("module") else started / subject.entry,
             after,
-            arguments=subject.arguments,
+            arguments=tuple(given),
             devices=world,
             timeout=120.0,
             patience=10.0,
-            cwd=before,
+            cwd=started,
             keep=kept,
             prelude=_COUNTS,
             **{"float64": True, **subject.options},
         )
-        verdicts[world] = verify(request, server)
-        processes[world] = [_found(log) for log in sorted(kept.rglob("after.*.log"))[:world]]
-    return Result(subject, conversion, verdicts, processes)
+        if world == 1:
+            record = record_before(replace(request, steps=request.steps or 3), server).record
+            result = replace(result, alone=str(record.error) if record.error else f"{len(record.steps)} steps")
+        else:
+            result.verdicts[world] = verify(request, server)
+        side = "after" if world > 1 else "before"
+        result.processes[world] = [_found(log) for log in sorted(kept.rglob(f"{side}.*.log"))[:world]]
+    return result
 
 
 def _found(log: Path) -> int:
@@ -150,7 +169,7 @@ def _found(log: Path) -> int:
 
 def row(result: Result) -> str:
     """A line of the table."""
-    cells = []
+    cells = [f"1: {result.alone}"] if result.alone else []
     for world, verdict in result.verdicts.items():
         counted = "" if result.processes[world] == [world] * world else f" (processes: {result.processes[world]})"
         cells.append(f"{world}: {verdict.status.value}{counted}")
@@ -168,6 +187,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--devices", default="1,2,4")
     parser.add_argument("--sampling", default="auto")
+    parser.add_argument("--over-ddp", action="store_true", help="convert to DDP first, and that to accelerate")
     parser.add_argument("--text", action="store_true", help="the whole verdict of what is not EQUAL")
     parser.add_argument("words", nargs="*", help="only programs with one of these words in their names")
     args = parser.parse_args()
@@ -181,7 +201,7 @@ def main() -> int:
         for subject in chosen:
             folder = Path(tempfile.mkdtemp(prefix="mgmigrate-table-"))
             try:
-                results.append(examine(subject, folder, server, devices, sampling=args.sampling))
+                results.append(examine(subject, folder, server, devices, args.over_ddp, sampling=args.sampling))
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
             print(row(results[-1]), flush=True)

@@ -82,6 +82,14 @@ def test_functions_of_other_modules_get_the_accelerator(runs: Runs) -> None:
     assert runs["several.1"]["accuracy"] == pytest.approx(runs["several.2"]["accuracy"], abs=1e-12)
 
 
+def test_there_is_one_accelerator(runs: Runs) -> None:
+    made = {name: {one["accelerators"] for one in said} for name, said in runs.said.items()}
+    others = {name for name in made if name.startswith(("original", "ddp", "prefixed into original", "by hand"))}
+    others = {name for name in others if " into 1" not in name and " into 2" not in name}
+    assert all(made[name] == {0} for name in others)
+    assert all(made[name] == {1} for name in made if name not in others), made
+
+
 def test_one_process_speaks(runs: Runs) -> None:
     first, second = (one["log"] for one in runs.said["plain.2"])
     assert first.count("epoch") == 4
