@@ -60,14 +60,19 @@ def _is_made_before(program: Program, module: Module, node: ast.If, asked: str) 
     """True when each process has made the folder itself on its way to the test."""
     scope, start = module.scope_of.get(node, module.scope).name, module.span(node).start
     makers = [e for e in program.effects if e.path_text == asked and e.at.path == module.path]
+    if asked.isidentifier() and asked not in module.scope.bindings:
+        makers = [e for e in makers if e.scope == scope]
     return bool(makers) and all(e.kind == "folder" and e.scope == scope and e.at.end <= start for e in makers)
 
 
 def _divides(program: Program, module: Module, node: ast.If) -> bool:
     """True when a branch leaves, asks the user or draws random numbers: what all processes must do, or none."""
+    handled = {
+        n for h in ast.walk(node) if isinstance(h, ast.ExceptHandler) for n in ast.walk(h)
+    }  # goes on, or ends all
     for part in (*node.body, *node.orelse):
         for inner in ast.walk(part):
-            if isinstance(inner, ast.Return | ast.Raise | ast.Break | ast.Continue):
+            if isinstance(inner, ast.Return | ast.Raise | ast.Break | ast.Continue) and inner not in handled:
                 return True
             if isinstance(inner, ast.Call):
                 name = program.external(module, inner)

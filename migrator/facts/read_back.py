@@ -59,7 +59,7 @@ def _node_at(module: Module, at: Span) -> ast.AST:
 
 
 def _loads_after_saving(program: Program) -> Iterator[Place]:
-    """Loads that come behind a statement in which checkpoints are saved; of loads in one block the first."""
+    """Loads that come behind statements which train and save checkpoints; of loads in one block the first."""
     blocks: list[list[ast.stmt]] = []
     for module, call in program.calls():
         if program.external(module, call) != "torch.load" or not call.args:
@@ -79,7 +79,8 @@ def _comes_after_saving(program: Program, module: Module, statement: ast.stmt, d
             block = getattr(ancestor, name, None)
             if isinstance(block, list) and child in block:
                 earlier = block[: block.index(child)]
-                if any(_saves(program, module, node, 0) for one in earlier for node in _calls_in(one)):
+                calls = [node for one in earlier for node in _calls_in(one)]
+                if any(_saves(program, module, c) for c in calls) and any(_trains(program, module, c) for c in calls):
                     return True
         if isinstance(ancestor, FunctionNode):
             sites = program.resolver.call_sites(ancestor) if depth < _DEPTH else []
@@ -88,13 +89,23 @@ def _comes_after_saving(program: Program, module: Module, statement: ast.stmt, d
     return False
 
 
-def _saves(program: Program, module: Module, call: ast.Call, depth: int) -> bool:
+def _saves(program: Program, module: Module, call: ast.Call, depth: int = 0) -> bool:
     if program.external(module, call) == "torch.save":
         return True
+    return any(_saves(program, home, inner, depth + 1) for home, inner in _within(program, module, call, depth))
+
+
+def _trains(program: Program, module: Module, call: ast.Call, depth: int = 0) -> bool:
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
+        return True
+    return any(_trains(program, home, inner, depth + 1) for home, inner in _within(program, module, call, depth))
+
+
+def _within(program: Program, module: Module, call: ast.Call, depth: int) -> Iterator[tuple[Module, ast.Call]]:
+    """The calls of a project's function that is called."""
     found = program.resolver.callee(module, call) if depth < _DEPTH else None
-    if found is None or not isinstance(found[1], ast.FunctionDef):
-        return False
-    return any(_saves(program, found[0], inner, depth + 1) for s in found[1].body for inner in _calls_in(s))
+    if found is not None and isinstance(found[1], ast.FunctionDef):
+        yield from ((found[0], inner) for statement in found[1].body for inner in _calls_in(statement))
 
 
 def _calls_in(node: ast.AST) -> Iterator[ast.Call]:

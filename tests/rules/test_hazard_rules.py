@@ -166,6 +166,18 @@ def test_a_folder_that_each_process_has_just_made_needs_no_common_answer() -> No
     check_noop(with_data(lines), "MG511")
 
 
+def test_folders_made_the_old_way_need_no_common_answer() -> None:
+    lines = """\
+    if not os.path.exists("out"):
+        try:
+            os.makedirs("out")
+        except OSError as error:
+            if error.errno != 17:
+                raise
+"""
+    check_noop(with_data(lines), "MG511")
+
+
 CACHE = """\
     if os.path.exists("words.pt"):
         words = torch.load("words.pt")
@@ -229,6 +241,11 @@ def test_a_checkpoint_of_this_training_is_awaited_whatever_its_path_is_called() 
         """,
         "MG506",
     )
+
+
+def test_what_is_saved_without_training_is_no_checkpoint_to_wait_for() -> None:
+    keep = "def build():\n    torch.save(['a'], 'words.pt')\n\n\ndef main():\n    build()\n    torch.load('first.pt')"
+    check_noop(training("pass").replace("def main():", keep), "MG506")
 
 
 def test_a_checkpoint_that_is_read_before_anything_is_saved_is_not_awaited() -> None:
