@@ -34,7 +34,8 @@ def candidates(resolver: Resolver, module: Module, func: ast.AST) -> list[Value]
     if isinstance(func, ast.Name):
         found = module.lookup(func.id, module.scope_of.get(func, module.scope))
         values = [b.value for b in found[1] if b.kind == "assign" and b.value is not None] if found else []
-        return [v for one in values if not isinstance(one, ast.Name) for v in candidates(resolver, module, one)]
+        known = [v for one in values if not isinstance(one, ast.Name) for v in candidates(resolver, module, one)]
+        return known or [v for v in resolver.values(module, func) if values and _is_callable(v)]
     return []
 
 
@@ -54,11 +55,23 @@ def _members(resolver: Resolver, module: Module, owner: ast.AST) -> Iterator[Val
         return
     found = resolver.find_module(name, module)
     if found is not None:
-        for bindings in found.scope.bindings.values():
-            values = (v for b in bindings if b.kind != "assign" for v in resolver.bound(found, found.scope, b))
-            yield from (v for v in values if v.kind in ("function", "class"))
+        yield from _public(resolver, found, set())
     elif name.split(".")[0] in {target.split(".")[0] for target in module.imports.values()}:
         yield Value("module", owner, module, name)
+
+
+def _public(resolver: Resolver, module: Module, seen: set[str]) -> Iterator[Value]:
+    """Functions and classes that a module defines or imports, also by a star."""
+    if module.name in seen:
+        return
+    seen.add(module.name)
+    for bindings in module.scope.bindings.values():
+        values = (v for b in bindings if b.kind != "assign" for v in resolver.bound(module, module.scope, b))
+        yield from (v for v in values if v.kind in ("function", "class"))
+    for star in module.star_imports:
+        owner = resolver.find_module(star, module)
+        if owner is not None:
+            yield from _public(resolver, owner, seen)
 
 
 def _evaluated(resolver: Resolver, module: Module, text: ast.AST) -> Iterator[Value]:
@@ -77,13 +90,7 @@ def _evaluated(resolver: Resolver, module: Module, text: ast.AST) -> Iterator[Va
     if not known:
         owner_module = resolver.find_module(module.imports[head], module)
         if owner_module is not None:
-            for bindings in owner_module.scope.bindings.values():
-                for binding in bindings:
-                    yield from (
-                        v
-                        for v in resolver.bound(owner_module, owner_module.scope, binding)
-                        if v.kind in ("function", "class")
-                    )
+            yield from _public(resolver, owner_module, set())
         else:
             yield Value("module", text, module, module.imports[head])
 

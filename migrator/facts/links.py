@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from migrator.facts.program import DATA_PARALLEL, Program
+from migrator.facts.loaders import DATA_LOADER
+from migrator.facts.program import DATA_PARALLEL, DISTRIBUTED, Program
 from migrator.facts.resolve import Value
 from migrator.facts.syntax import FunctionNode, Module, Span, dotted
-from migrator.facts.training import DATA_LOADER
 
 _THROUGH = ("enumerate", "tqdm", "iter", "zip", "track", "islice", "progress_bar", "cycle", "prefetcher", "trange")
 _COUNTING = ("range", "trange", "xrange")
@@ -37,7 +37,8 @@ class Link:
 
 def links(program: Program) -> list[Link]:
     """All links of a program, models first."""
-    return [*_models(program), *_optimizers(program), *_loaders(program)]
+    named = _named(program)
+    return [*_models(program), *_optimizers(program, named), *_loaders(program, named)]
 
 
 def _link(program: Program, role: Role, module: Module, node: ast.AST, known: list[Value], missing: str) -> Link:
@@ -57,10 +58,18 @@ def _models(program: Program) -> Iterator[Link]:
     for wrap in program.wraps:
         module = program.module_at(wrap.inner)
         inner = next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == wrap.inner)
-        known = [
-            v for v in program.resolver.values(module, inner) if _is_made(program, v) and v.name not in DATA_PARALLEL
-        ]
+        known = _modules(program, module, inner)
+        if not known and isinstance(inner, ast.Attribute):
+            known = _modules(program, module, inner.value)  # a part of a model that is in sight
         yield _link(program, "model", module, inner, known, "the call that makes the module")
+
+
+def _modules(program: Program, module: Module, node: ast.expr) -> list[Value]:
+    return [
+        value
+        for value in program.resolver.values(module, node)
+        if _is_made(program, value) and value.name not in DATA_PARALLEL | DISTRIBUTED
+    ]
 
 
 def _is_made(program: Program, value: Value) -> bool:
@@ -73,16 +82,19 @@ def _is_made(program: Program, value: Value) -> bool:
 
 
 # -------------------------------------------------------------------- optimizers
-def _optimizers(program: Program) -> Iterator[Link]:
+def _optimizers(program: Program, named: frozenset[str]) -> Iterator[Link]:
     for module, call in program.calls():
         if not isinstance(call.func, ast.Attribute) or program.is_unreached(module, call):
             continue
-        receiver = call.func.value
-        if call.func.attr == "step" and call.args and program.external(module, call).startswith("torch.cuda.amp"):
-            receiver = call.args[0]  # `scaler.step(optimizer)`
-        elif call.func.attr != "step" or "sched" in (dotted(receiver) or "").lower():
+        if call.func.attr != "step" or not _is_named(named, module, call):
             continue
+        receiver = call.func.value
         values = program.resolver.values(module, receiver)
+        if call.args and any(v.name.endswith("GradScaler") for v in values):
+            receiver = call.args[0]
+            values = program.resolver.values(module, receiver)
+        if "sched" in (dotted(receiver) or "").lower():
+            continue
         known = [v for v in values if _is_optimizer(program, v)]
         told = (dotted(receiver) or "").lower()
         if known or "optim" in told or told.endswith("opt"):
@@ -106,13 +118,13 @@ def _bases(program: Program, value: Value) -> set[str]:
 
 
 # -------------------------------------------------------------------- loaders
-def _loaders(program: Program) -> Iterator[Link]:
+def _loaders(program: Program, named: frozenset[str]) -> Iterator[Link]:
     """The loader of every loop around a backward pass, also where the loop is in another function or module."""
     done: set[tuple[ast.AST, ...]] = set()
     for module, call in program.calls():
         if not (isinstance(call.func, ast.Attribute) and call.func.attr == "backward"):
             continue
-        if program.is_unreached(module, call):
+        if program.is_unreached(module, call) or not _is_named(named, module, call):
             continue
         found = list(_loops(program, module, call, 0, set()))
         if not found and (call.func,) not in done:
@@ -145,9 +157,48 @@ def _loops(
         if isinstance(ancestor, FunctionNode):
             if ancestor in seen:
                 return
-            for caller, call in program.resolver.uses_of(ancestor):
-                yield from _loops(program, caller, call, depth + 1, seen | {ancestor})
+            for caller, use in program.resolver.uses_of(ancestor):
+                inside = list(_loops(program, caller, use, depth + 1, seen | {ancestor}))
+                yield from inside or _engines(program, caller, use)
             return
+
+
+def _engines(program: Program, module: Module, use: ast.AST) -> Iterator[tuple[Module, ast.expr]]:
+    """The loader that a library's engine is run with: `engine = Engine(step)` and then `engine.run(loader)`."""
+    made = module.parents.get(use)
+    if not isinstance(made, ast.Call) or use is made.func:
+        return
+    for owner, call in program.calls():
+        if isinstance(call.func, ast.Attribute) and (call.args or call.keywords):
+            if any(value.node is made for value in program.resolver.values(owner, call.func.value)):
+                given = [*call.args, *(keyword.value for keyword in call.keywords)]
+                yield from (
+                    (owner, one) for one in given if any(_is_loader(v) for v in _batches(program, owner, one, 0))
+                )
+
+
+def _is_loader(value: Value) -> bool:
+    return value.kind == "call" and value.name in DATA_LOADER
+
+
+def _named(program: Program) -> frozenset[str]:
+    """Every name and text of the program by which something may be called."""
+    names: set[str] = set()
+    for node in (n for module in program.modules for n in module.nodes):
+        if isinstance(node, ast.Name | ast.Attribute | ast.alias):
+            told = (
+                node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else node.name
+            )
+            names.add(told)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+            names.add(node.value)
+    return frozenset(names)
+
+
+def _is_named(named: frozenset[str], module: Module, node: ast.AST) -> bool:
+    """False in a function that nothing in the program names."""
+    function = module.enclosing_function(node)
+    return function is None or function.name in named or bool(function.decorator_list)
 
 
 def _is_counting(node: ast.expr) -> bool:

@@ -62,7 +62,11 @@ class Resolver:
         self._definitions_memo: dict[tuple[str, str], tuple[Module, ast.AST] | None] = {}
         self._external_memo: dict[tuple[str, str], str] = {}
         self._active: dict[ast.AST, int] = {}
+        self._lines: dict[ast.AST, set[ast.AST]] | None = None  # subclasses by class
+        self._families: dict[ast.AST, set[ast.AST]] = {}
         self._importing: set[ast.AST] = set()
+        self._unpacking: dict[tuple[ast.AST, tuple[int, ...]], int] = {}
+        self._returns: dict[ast.AST, list[ast.AST]] = {}
         self._partial: dict[ast.AST, tuple[int, tuple[Value, ...]]] = {}
         self._lowest = _MAX_DEPTH + 1
         self._call_sites: dict[ast.AST, list[tuple[Module, ast.Call]]] | None = None
@@ -206,11 +210,15 @@ class Resolver:
 
     def family(self, module: Module, node: ast.ClassDef) -> set[ast.AST]:
         """The class, its bases and its subclasses."""
-        family: set[ast.AST] = {cls for _, cls in self.bases(module, node)}
-        for other_module, other in list(self.definitions.values()):
-            if isinstance(other, ast.ClassDef) and any(cls is node for _, cls in self.bases(other_module, other)):
-                family.add(other)
-        return family
+        if self._lines is None:
+            self._lines = {}
+            for other_module, other in list(self.definitions.values()):
+                if isinstance(other, ast.ClassDef):
+                    for _, base in self.bases(other_module, other):
+                        self._lines.setdefault(base, set()).add(other)
+        if node not in self._families:
+            self._families[node] = {cls for _, cls in self.bases(module, node)} | self._lines.get(node, set())
+        return self._families[node]
 
     def method(self, module: Module, node: ast.ClassDef, name: str) -> tuple[Module, ast.AST] | None:
         for owner, cls in self.bases(module, node):
@@ -218,6 +226,16 @@ class Resolver:
             if found is not None:
                 return found
         return None
+
+    def overrides(self, module: Module, node: ast.ClassDef, name: str) -> Iterator[tuple[Module, ast.AST]]:
+        """The methods of a name that relatives of the class define, without abstract ones."""
+        own = self.method(module, node, name)
+        family = self.family(module, node)
+        for owner, relative in list(self.definitions.values()):
+            if relative in family and isinstance(relative, ast.ClassDef):
+                found = self.definitions.get(f"{owner.name}.{owner.scopes[relative].name}.{name}")
+                if found is not None and found != own and not _is_abstract(found[1]):
+                    yield found
 
     # ---------------------------------------------------------------- calls
     def callee(self, module: Module, call: ast.Call) -> tuple[Module, ast.AST] | None:
@@ -234,14 +252,11 @@ class Resolver:
                 cls = scope.owner_class.node
                 if isinstance(cls, ast.ClassDef):
                     own = self.method(module, cls, func.attr)
-                    if own is not None:
+                    if own is not None and not _is_abstract(own[1]):
                         return own
-                    for relative in self.family(module, cls):
-                        owner = next((m for m, n in self.definitions.values() if n is relative), None)
-                        if owner is not None and isinstance(relative, ast.ClassDef):
-                            found = self.method(owner, relative, func.attr)
-                            if found is not None:
-                                return found
+                    found = next(self.overrides(module, cls, func.attr), own)
+                    if found is not None:
+                        return found
             if (
                 isinstance(func.value, ast.Call)
                 and dotted(func.value.func) == "super"
@@ -304,6 +319,13 @@ class Resolver:
             if init is not None:
                 self._call_sites.setdefault(init[1], []).append((module, call))
         self._call_sites.setdefault(target, []).append((module, call))
+        scope = module.scope_of.get(call, module.scope)
+        owner = scope.owner_class.node if scope.owner_class is not None else None
+        if isinstance(owner, ast.ClassDef) and isinstance(call.func, ast.Attribute):
+            if isinstance(call.func.value, ast.Name) and call.func.value.id == scope.self_name:  # or a subclass's own
+                for _, other in self.overrides(module, owner, call.func.attr):
+                    if other is not target:
+                        self._call_sites.setdefault(other, []).append((module, call))
         return True
 
     def _add_chosen(self, module: Module, call: ast.Call) -> None:
@@ -485,13 +507,7 @@ class Resolver:
         if isinstance(value, ast.Call):
             found = self.callee(module, value)
             if found is not None and isinstance(found[1], FunctionNode):
-                for owner, returned in self.returns(found[0], found[1]):
-                    if isinstance(returned, ast.Name):
-                        for inner in self.values(owner, returned):
-                            if inner.kind == "display" and inner.node is not None and inner.module is not None:
-                                yield from self._unpack(inner.module, inner.node, path)
-                    elif returned is not None:
-                        yield from self._unpack(owner, returned, path)
+                yield from self._unpack_returned(*found, path)
                 return
             if isinstance(value.func, ast.Attribute) and value.func.attr == "prepare" and path[0] < len(value.args):
                 yield from self.values(module, value.args[path[0]])
@@ -506,6 +522,24 @@ class Resolver:
                 yield from self._unpack(inner.module, inner.node, path)
                 return
         yield Value("unknown", value, module, "element")
+
+    def _unpack_returned(self, module: Module, function: ast.AST, path: tuple[int, ...]) -> Iterator[Value]:
+        """Parts of what a function gives back; nothing new comes of a function that gives back what it gives back."""
+        key = (function, path)
+        if key in self._unpacking:
+            self._lowest = min(self._lowest, self._unpacking[key])  # what is asked inside is not answered in full
+            return
+        self._unpacking[key] = len(self._active) - 1
+        try:
+            for owner, returned in self.returns(module, function):
+                if isinstance(returned, ast.Name):
+                    for inner in self.values(owner, returned):
+                        if inner.kind == "display" and inner.node is not None and inner.module is not None:
+                            yield from self._unpack(inner.module, inner.node, path)
+                elif returned is not None:
+                    yield from self._unpack(owner, returned, path)
+        finally:
+            del self._unpacking[key]
 
     def _items(self, module: Module, iterated: ast.AST, path: tuple[int, ...]) -> Iterator[Value]:
         """What a loop variable may be, for displays of objects such as `for net in (netG, netD)`."""
@@ -701,13 +735,32 @@ class Resolver:
 
     def returns(self, module: Module, function: ast.AST) -> Iterator[tuple[Module, ast.AST | None]]:
         """The expressions that a project function gives back."""
-        if isinstance(function, ast.Lambda):
-            yield module, function.body
-            return
-        scope = module.scopes.get(function)
-        for node in ast.walk(function):
-            if isinstance(node, ast.Return) and module.scope_of.get(node) is scope and node.value is not None:
-                yield module, node.value
+        yield from ((module, returned) for returned in self._returned(module, function))
+
+    def _returned(self, module: Module, function: ast.AST) -> list[ast.AST]:
+        if function not in self._returns:
+            scope = module.scopes.get(function)
+            self._returns[function] = (
+                [function.body]
+                if isinstance(function, ast.Lambda)
+                else [
+                    node.value
+                    for node in ast.walk(function)
+                    if isinstance(node, ast.Return) and module.scope_of.get(node) is scope and node.value is not None
+                ]
+            )
+        return self._returns[function]
+
+
+def _is_abstract(function: ast.AST) -> bool:
+    """A method that only says that there must be one: nothing but a docstring, `pass` or `raise`."""
+    body = getattr(function, "body", None)
+    if not isinstance(body, list):
+        return False
+    return all(
+        isinstance(s, ast.Pass | ast.Raise) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+        for s in body
+    )
 
 
 def _definition_value(definition: tuple[Module, ast.AST]) -> Value:

@@ -67,7 +67,7 @@ PROJECTS = (
     Project(
         "own_engine",
         "the loop is in an engine of the project, which calls the step and the callbacks",
-        "call",
+        "batch",
     ),
     Project(
         "closures_and_hooks",
