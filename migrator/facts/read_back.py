@@ -15,6 +15,7 @@ from migrator.facts.downloads import fetching_groups
 from migrator.facts.model import Place
 from migrator.facts.program import Program
 from migrator.facts.syntax import FunctionNode, Module, Scope, Span
+from migrator.facts.uniform import waits_for_all
 
 _WRITES = ("write", "open", "download")
 NO_READING = re.compile(
@@ -129,6 +130,8 @@ def _written(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr]]:
         span = module.span(call)
         effect = effects.get((span.path, span.start, span.end))
         if effect is not None and effect.path is not None:
+            if effect.kind == "download" and waits_for_all(program, effect.statement):
+                continue  # MG501 waits behind it
             values = (*call.args, *(keyword.value for keyword in call.keywords))
             path = next((v for v in values if module.span(v) == effect.path), None)
             if path is not None:

@@ -138,7 +138,8 @@ def main():
         .replace("import os\n", "import os\nimport urllib\nimport zipfile\n")
     )
     after = check_rewrite(source, "if from_rank_zero(os.path.exists(folder)):\n    return", "MG511").changes[0].after
-    assert after.index("dist.barrier()") < after.index("archive = zipfile")
+    assert after.index("dist.barrier()") < after.index("archive = zipfile") < after.rindex("dist.barrier()")
+    assert after.count("dist.barrier()") == 2, "behind the fetching and behind the unpacking"
 
 
 def test_what_another_class_makes_under_the_same_name_is_not_asked_for_together() -> None:
