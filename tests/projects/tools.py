@@ -37,7 +37,7 @@ def convert_here(entry: str, options: Options | None = None) -> Conversion:
 
 def stored(conversion: Conversion) -> str:
     """The diff; of the module of helpers only the names of what is in it, since it has tests of its own."""
-    parts = [f"{conversion.way}: {conversion.reason}\n{conversion.launch}\n"]
+    parts = [f"{conversion.way}\n{conversion.launch}\n"]
     for change in conversion.changes:
         if is_helper_module(Path(change.path).stem):
             names = ", ".join(re.findall(r"^(?:def|class) (\w+)", change.after, re.MULTILINE))
