@@ -521,6 +521,9 @@ def explain(rule_id: Annotated[str, typer.Argument(metavar="ID", autocompletion=
 
 
 # -------------------------------------------------------------------- verify
+FAKE_SAMPLES = 256  # of --fake-data without a number
+
+
 class _WithScriptArguments(TyperCommand):
     """What stands behind `--` is the script's."""
 
@@ -532,7 +535,19 @@ class _WithScriptArguments(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-@app.command(cls=_WithScriptArguments)
+class _VerifyCommand(_WithScriptArguments):
+    """`--fake-data` stands alone, or with a number."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for at, word in enumerate(args[: args.index("--") if "--" in args else None]):
+            number = args[at + 1] if at + 1 < len(args) else ""
+            if word == "--fake-data" and not number.lstrip("-").isdigit():
+                args = [*args[: at + 1], str(FAKE_SAMPLES), *args[at + 1 :]]
+                break
+        return super().parse_args(ctx, args)
+
+
+@app.command(cls=_VerifyCommand)
 @with_policies
 def verify(
     ctx: typer.Context,
@@ -552,7 +567,8 @@ def verify(
     ] = None,
     float64: Annotated[bool, typer.Option("--float64", help="Run freely in float64, without resynchronising.")] = False,
     fake_data: Annotated[
-        int | None, typer.Option(min=1, help="Replace torchvision's data sets by this many random samples.")
+        int | None,
+        typer.Option(min=1, help="Replace torchvision's data sets by this many random samples (256 without a number)."),
     ] = None,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds for each side's run.")] = 600.0,
     keep: Annotated[Path | None, typer.Option(help="Keep copies, logs and records in this folder.")] = None,

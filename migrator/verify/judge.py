@@ -39,7 +39,7 @@ def judge_before(record: Record, outcome: Outcome, devices: int, log: str = "") 
             message = (said or [""])[-1][:300] if message.isdigit() else message
             reason = f"the original ends with exit status {record.error['code']}: {message}"
         if "/torchvision/datasets/" in record.error["text"].replace("\\", "/"):
-            reason += " (--fake-data 256 puts random samples in the place of torchvision's data sets)"
+            reason += " (--fake-data puts random samples in the place of torchvision's data sets)"
         if record.steps:
             steps = len(record.steps)
             reason += f" (after {steps} optimizer steps; --steps {steps} checks what comes before)"

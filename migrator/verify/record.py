@@ -111,16 +111,16 @@ def _patch_optimizers(session: Session, book: Book, after_step: AfterStep) -> No
     def before(optimizer: Any, arguments: Any, keywords: Any) -> None:
         if session.foreign or session.ended:
             return
-        begun = time.perf_counter()
+        begun = time.thread_time()
         closure = arguments[1:] or keywords.get("closure") is not None  # arguments[0] is the optimizer itself
         if not closure:
             gradients[id(optimizer)] = _gradients(optimizer)
-        session.hook_seconds += time.perf_counter() - begun
+        session.hook_seconds += time.thread_time() - begun
 
     def after(optimizer: Any, arguments: Any, keywords: Any) -> None:
         if session.foreign or session.ended:
             return
-        begun = time.perf_counter()
+        begun = time.thread_time()
         listed = book.positions(optimizer)
         # A closure hides the gradients from the first hook: they are still there after the step.
         grads = gradients.pop(id(optimizer), None) or _gradients(optimizer)
@@ -154,7 +154,7 @@ def _patch_optimizers(session: Session, book: Book, after_step: AfterStep) -> No
         number = book.number(optimizer)
         session.step += 1
         pin(session, "step", session.step)
-        session.hook_seconds += time.perf_counter() - begun
+        session.hook_seconds += time.thread_time() - begun
         after_step(number, listed, rows)
 
     optimizers.Optimizer.__init__ = made
@@ -435,9 +435,9 @@ def _patch_modules(session: Session, first_call: Callable[[], None]) -> None:
         if session.depth == 0 and session.wraps:
             if isinstance(self, wrappers) and type(self).forward not in known:
                 return overridden(self, inputs, keywords)
-            for wrap in session.wraps:
-                if wrap.module is self:
-                    return bare(wrap, self, inputs, keywords)
+            bared = next((wrap for wrap in session.wraps if wrap.module is self), None)
+            if bared is not None and not any(wrap is self for wrap in session.wraps):
+                return bare(bared, self, inputs, keywords)
         return call_module(self, *inputs, **keywords)
 
     def overridden(self: Any, inputs: Any, keywords: Any) -> Any:

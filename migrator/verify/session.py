@@ -43,7 +43,7 @@ class Session:
     pid: int = field(default_factory=os.getpid)
     start: float = field(default_factory=time.perf_counter)
     step: int = 0
-    hook_seconds: float = 0.0
+    hook_seconds: float = 0.0  # CPU time
     ended: bool = False
     # -- calls and batches since the last optimizer step
     depth: int = 0  # inside how many wrapped calls

@@ -175,6 +175,12 @@ FAULTS = (
         ),
     ),
     Fault(
+        "a second wrapper around the first is never called",
+        EQUAL,
+        "EQUAL",
+        edited(BEFORE, ("optimizer = ", "other = nn.DataParallel(net)\noptimizer = ")),
+    ),
+    Fault(
         "its batches are too small", NOT_VERIFIABLE, "larger batches", edited(BEFORE, ("batch_size=64", "batch_size=1"))
     ),
     Fault(
