@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from migrator.facts.loaders import DATA_LOADER
+from migrator.facts.model import Wrap
 from migrator.facts.program import DATA_PARALLEL, DISTRIBUTED, Program
 from migrator.facts.resolve import Value
 from migrator.facts.syntax import FunctionNode, Module, Span, dotted
@@ -33,12 +34,32 @@ class Link:
     text: str
     made: tuple[Span, ...] = ()
     missing: str = ""
+    is_read: bool = False  # a loader that a loop reads, and not a backward pass without one
 
 
 def links(program: Program) -> list[Link]:
     """All links of a program, models first."""
     named = _named(program)
     return [*_models(program), *_optimizers(program, named), *_loaders(program, named)]
+
+
+def is_called(program: Program, wrap: Wrap) -> bool:
+    """True when a call of the wrapped model was found: of itself, its `forward` or another method that gives outputs."""
+    at = program.module_at(wrap.at)
+    made = next(n for n in at.nodes if isinstance(n, ast.Call) and at.span(n) == wrap.at)
+    return any(
+        any(value.node is made for value in program.resolver.values(module, func))
+        for module, call in program.calls()
+        for func in (call.func, call.func.value if isinstance(call.func, ast.Attribute) else call.func)
+        if not (func is not call.func and call.func.attr not in ("forward", "module"))  # type: ignore[attr-defined]
+    )
+
+
+def inner_loader(program: Program, link: Link) -> ast.AST:
+    """The expression inside `enumerate(...)` and its like that a link to a loader is about."""
+    module = program.module_at(link.at)
+    node = next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == link.at)
+    return _inner(module, node)
 
 
 def _link(program: Program, role: Role, module: Module, node: ast.AST, known: list[Value], missing: str) -> Link:
@@ -135,7 +156,8 @@ def _loaders(program: Program, named: frozenset[str]) -> Iterator[Link]:
                 continue
             done.add((node,))
             known = list(_batches(program, owner, node, 0))
-            yield _link(program, "loader", owner, node, known, "the call that makes what this loop reads")
+            link = _link(program, "loader", owner, node, known, "the call that makes what this loop reads")
+            yield replace(link, is_read=True)
 
 
 def _loops(

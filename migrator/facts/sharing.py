@@ -15,6 +15,10 @@ from migrator.facts.model import Place
 from migrator.facts.program import Program
 from migrator.facts.training import Training, read_training
 
+SPLIT_AT_CALL = (
+    "every process loads whole batches, which are split where the model is called, as DataParallel split them"
+)
+
 Way = Literal["distributed", "batch", "call", "alone"]
 
 
@@ -41,7 +45,7 @@ def choose_sharing(program: Program, wanted: str = "auto", loss: str = "auto", f
         reason = f"the program's own batches, of which each process loads its share{whole}"
         reason += _because(training.order_obstacles)
         return Sharing("batch", reason, training, tuple(training.order_obstacles))
-    reason = "the batch is split where the model is called, exactly as DataParallel split it" + _because(against)
+    reason = SPLIT_AT_CALL + _because(against)
     return Sharing("call", reason, None, tuple(against))
 
 

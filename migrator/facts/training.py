@@ -15,6 +15,15 @@ from dataclasses import dataclass, field
 from migrator.facts.flow import Flow, draws_random, is_none
 from migrator.facts.forward import PARTIAL, UNUSED
 from migrator.facts.left_over import left_over, read_behind
+from migrator.facts.loaders import (
+    DATA_LOADER,
+    for_loops,
+    is_counting,
+    is_endless,
+    is_stream,
+    loaders_of,
+    unpacks_harmless,
+)
 from migrator.facts.model import Place
 from migrator.facts.program import Program
 from migrator.facts.resolve import Value
@@ -22,9 +31,7 @@ from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, d
 from migrator.facts.unfit import unfit
 from migrator.facts.whole_batch import Step, WholeBatch, whole_batch
 
-DATA_LOADER = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
 _RATE = re.compile(r"(^|[._])(base_)?lr$|learning_rate|warm", re.IGNORECASE)
-_LOADING_ONLY = frozenset({"num_workers", "pin_memory", "prefetch_factor", "persistent_workers", "timeout"})
 _READING_METHODS = frozenset(
     [
         "state_dict",
@@ -150,9 +157,7 @@ class _Reader:
         self._check_wraps()
         for module, node, note in unfit(self.program):
             if note == PARTIAL and not self.local_loss:
-                self.whole_loss = (
-                    True  # put together, an output that the loss leaves out gets zeros, as under DataParallel
-                )
+                self.whole_loss = True  # put together, what the loss leaves out gets zeros, as under DataParallel
             elif not (self.find_unused and note.startswith(UNUSED)):
                 self.obstacle(module, node, note)
         backwards = [
@@ -207,10 +212,6 @@ class _Reader:
                     self.obstacle(
                         module, self._node(module, wrap.at), f"whether the model is wrapped depends on `{guard.test}`"
                     )
-        names = {wrap.target for wrap in program.wraps}
-        if len(names) > 1:
-            module = program.module_at(program.wraps[1].at)
-            self.obstacle(module, self._node(module, program.wraps[1].at), "more than one model is wrapped")
         for place in program.existing_ddp:
             module = program.module_at(place.at)
             self.obstacle(module, self._node(module, place.at), "the program has a distributed branch of its own")
@@ -227,7 +228,7 @@ class _Reader:
         for ancestor in module.ancestors(call):
             if isinstance(ancestor, FunctionNode | ast.ClassDef):
                 return None
-            if isinstance(ancestor, ast.For) and not self._is_counting(ancestor.iter):
+            if isinstance(ancestor, ast.For) and not is_counting(ancestor.iter):
                 return ancestor
         return None
 
@@ -243,39 +244,8 @@ class _Reader:
         caller, site = sites[0]
         return caller, self._batch_loop(caller, site), Step(module, function, site, _is_method(module, function))
 
-    @staticmethod
-    def _is_counting(node: ast.expr) -> bool:
-        return isinstance(node, ast.Call) and dotted(node.func) in ("range", "trange", "xrange", "tqdm.trange")
-
-    def _iterated(self, module: Module, node: ast.expr) -> ast.expr:
-        """The loader inside `enumerate(tqdm(loader))` and its like."""
-        while isinstance(node, ast.Call) and node.args:
-            name = (dotted(node.func) or "").rpartition(".")[2]
-            if name not in ("enumerate", "tqdm", "iter", "track", "progress_bar", "Bar"):
-                break
-            node = node.args[0]
-        if isinstance(node, ast.Name):
-            # `bar = tqdm(loader)` before the loop
-            found = module.lookup(node.id, module.scope_of.get(node, module.scope))
-            values = [b.value for b in found[1] if b.kind == "assign"] if found else []
-            if len(values) == 1 and isinstance(values[0], ast.Call):
-                name = (dotted(values[0].func) or "").rpartition(".")[2]
-                if name in ("enumerate", "tqdm", "iter") and values[0].args:
-                    return self._iterated(module, values[0])
-        return node
-
-    def _loaders_of(self, module: Module, loop: ast.For) -> list[tuple[Module, ast.Call]]:
-        values = self.resolver.values(module, self._iterated(module, loop.iter))
-        found = []
-        for value in values:
-            if value.kind == "call" and value.name in DATA_LOADER and isinstance(value.node, ast.Call) and value.module:
-                found.append((value.module, value.node))
-            elif not (value.kind == "constant" and getattr(value.node, "value", 0) is None):
-                return []
-        return found
-
     def _read_loader(self, module: Module, loop: ast.For) -> None:
-        found = self._loaders_of(module, loop)
+        found = loaders_of(self.program, module, loop)
         if not found:
             self.obstacle(module, loop.iter, "the loader of the training loop could not be found")
         for owner, call in found:
@@ -283,15 +253,9 @@ class _Reader:
             if loader is not None:
                 self.training.loaders.append(loader)
         calls = {call for _, call in found}
-        for other in self._for_loops():
-            if other[1] is not loop and any(c in calls for _, c in self._loaders_of(*other)):
+        for other in for_loops(self.program):
+            if other[1] is not loop and any(c in calls for _, c in loaders_of(self.program, *other)):
                 self.obstacle(other[0], other[1], "the training loader is read in another loop too")
-
-    def _for_loops(self) -> Iterator[tuple[Module, ast.For]]:
-        for module in self.program.modules:
-            for node in module.nodes:
-                if isinstance(node, ast.For) and not self._is_counting(node.iter):
-                    yield module, node
 
     def _loader(self, module: Module, call: ast.Call, training: bool) -> Loader | None:
         before = len(self.training.obstacles)
@@ -303,7 +267,7 @@ class _Reader:
         drop_last = argument(call, "drop_last", 8)
         statement = module.statement(call)
         if training:
-            if has_unpacking(call) and not self._unpacks_harmless(module, call):
+            if has_unpacking(call) and not unpacks_harmless(self.program, module, call):
                 self.obstacle(module, call, "the loader's arguments are not all in sight")
             own_batches = argument(call, "batch_sampler", 4)
             if dataset is None or (batch is None and own_batches is None):
@@ -311,7 +275,7 @@ class _Reader:
             if own_batches is not None:
                 self.order_obstacle(module, call, "batches are made by a batch sampler of the program's own")
             for given in (sampler, own_batches):
-                if given is not None and self._is_endless(module, given):
+                if given is not None and is_endless(self.program, module, given):
                     self.obstacle(module, given, "its sampler may never end")
             if sampler is not None and not self._is_always_none(module, sampler):
                 self.order_obstacle(module, sampler, "samples are drawn by a sampler of the program's own")
@@ -325,7 +289,7 @@ class _Reader:
                 self.obstacle(module, batch, f"batches of {batch.value} samples cannot be divided")
             if shuffle is None or (isinstance(shuffle, ast.Constant) and not shuffle.value):
                 self.order_obstacle(module, call, "the loader does not shuffle, so the order of its batches may matter")
-            if dataset is not None and self._is_iterable(module, dataset):
+            if dataset is not None and is_stream(self.program, module, dataset):
                 self.obstacle(module, dataset, "the data set is a stream")
             if module.enclosing(call, ast.For, ast.While) is not None:
                 self.order_obstacle(module, call, "the loader is made anew inside a loop")
@@ -358,45 +322,6 @@ class _Reader:
         values = self.resolver.values(module, node)
         return is_none(node) or (bool(values) and all(v.kind == "constant" and is_none(v.node) for v in values))
 
-    def _is_endless(self, module: Module, node: ast.expr) -> bool:
-        """A sampler of the program's own with an open loop in its iterator, or one that could not be found."""
-        for value in self.resolver.values(module, node):
-            if value.kind == "instance" and isinstance(value.node, ast.Call) and value.module is not None:
-                found = self.resolver.definition(value.module.qualified(value.node.func), value.module)
-                if found is None or not isinstance(found[1], ast.ClassDef):
-                    return True
-                iterator = self.resolver.method(found[0], found[1], "__iter__")
-                if iterator is None or any(isinstance(n, ast.While) for n in ast.walk(iterator[1])):
-                    return True
-            elif value.kind not in ("call", "constant") or (
-                value.kind == "call" and not value.name.startswith("torch.utils.data")
-            ):
-                return True
-        return False
-
-    def _unpacks_harmless(self, module: Module, call: ast.Call) -> bool:
-        """`**kwargs` that only say how batches are loaded, not which."""
-        unpacked = [k.value for k in call.keywords if k.arg is None]
-        values = [v for node in unpacked for v in self.resolver.values(module, node) if v.kind != "constant"]
-        keys = [
-            k.value if isinstance(k, ast.Constant) else None
-            for v in values
-            if isinstance(v.node, ast.Dict)
-            for k in v.node.keys
-        ]
-        known = bool(values) and all(isinstance(v.node, ast.Dict) for v in values)
-        return known and not any(isinstance(a, ast.Starred) for a in call.args) and set(keys) <= _LOADING_ONLY
-
-    def _is_iterable(self, module: Module, dataset: ast.expr) -> bool:
-        for value in self.resolver.values(module, dataset):
-            if value.kind == "instance" and isinstance(value.node, ast.Call) and value.module is not None:
-                found = self.resolver.definition(value.module.qualified(value.node.func), value.module)
-                if found is not None and isinstance(found[1], ast.ClassDef):
-                    bases = self.resolver.external_bases(found[0], found[1])
-                    if any(base.endswith("IterableDataset") for base in bases):
-                        return True
-        return False
-
     def _read_epochs(self, module: Module, loop: ast.For) -> None:
         """The loop over epochs around the batch loop, directly or around the one call of its function."""
         current: tuple[Module, ast.AST] = (module, loop)
@@ -408,7 +333,7 @@ class _Reader:
                     self.order_obstacle(owner, ancestor, "epochs are not counted by a for loop")
                     return
                 if isinstance(ancestor, ast.For):
-                    if not isinstance(ancestor.target, ast.Name) or not self._is_counting(ancestor.iter):
+                    if not isinstance(ancestor.target, ast.Name) or not is_counting(ancestor.iter):
                         self.training.epoch_loop = owner.span(ancestor)
                         self.order_obstacle(owner, ancestor, "epochs are not counted by a for loop")
                         return
@@ -790,10 +715,10 @@ class _Reader:
 
     # ---------------------------------------------------------------- evaluation
     def _read_evaluations(self, module: Module, training_loop: ast.For) -> None:
-        for owner, loop in self._for_loops():
+        for owner, loop in for_loops(self.program):
             if loop is training_loop:
                 continue
-            found = self._loaders_of(owner, loop)
+            found = loaders_of(self.program, owner, loop)
             if len(found) != 1:
                 continue
             if any(
@@ -827,7 +752,11 @@ class _Reader:
             module.statement(call) if loader_module is module else loader_module.statement(call), ast.Assign
         ):
             why = "its loader has no name of its own"
-        others = [o for o in self._for_loops() if o[1] is not loop and any(c is call for _, c in self._loaders_of(*o))]
+        others = [
+            o
+            for o in for_loops(self.program)
+            if o[1] is not loop and any(c is call for _, c in loaders_of(self.program, *o))
+        ]
         if not why and others:
             why = "its loader is read in several places"
         text = loader.dataset_text if loader else ""

@@ -1,6 +1,6 @@
 """Where the shares of a batch must be put together so that everything behind the model sees the whole batch.
 
-In: a training loop with one call of the wrapped model.  Out: the `WholeBatch` places, and obstacles to whatever reader asked.
+In: a training loop with one call of each wrapped model.  Out: the `WholeBatch` places, and obstacles to whatever reader asked.
 Up to the call each process works on its own rows, sample by sample; from the call on, outputs and targets hold the rows of
 all processes, in order, and the loop goes on as the original's did: no loss, figure or decision needs to be understood.
 """
@@ -22,9 +22,10 @@ _READS = frozenset(["train", "eval", "state_dict", "zero_grad", "parameters", "n
 class WholeBatch:
     """Edits in words: what is put together, and where.
 
-    `inline` are expressions of the model call's statement or behind it; `before` are names with the statement in front of
-    which they become whole; `after` are names that become whole behind the call's statement; `sizes` are expressions that
-    only ask for the number of samples, with what says the same of the whole batch.
+    `call` is the first call of a model, `statement` that of the last; `inline` are the calls, and other expressions in their
+    statements or behind them; `before` are names with the statement in front of which they become whole; `after` are names
+    that become whole behind `statement`; `sizes` are expressions that only ask for the number of samples, with what says
+    the same of the whole batch.
     """
 
     call: Span
@@ -105,33 +106,42 @@ class _Reader:
         self.redefined: dict[str, list[ast.stmt]] = {}
 
     def read(self) -> WholeBatch | None:
-        call = self._call()
-        if call is None:
+        calls = self._calls()
+        if not calls:
             return None
-        statement = self.module.statement(call)
+        statement = self.module.statement(calls[0])
         before = self._statements_before(statement)
         if before is None:
             return None
         for earlier in before:
             self.flow.read([earlier])
             self._note(earlier)
-        self.flow.kind(call)
+        for call in calls:
+            self.flow.kind(call)
         self._check_late(statement)
-        given = self._ancestors(names_in_arguments(call) & set(self.flow.kinds))
-        late = [u for u in self._uses(self.loop) if self._is_late(u, statement, call)]
-        return self._place(call, statement, given, late)
+        given = self._ancestors({name for call in calls for name in names_in_arguments(call)} & set(self.flow.kinds))
+        late = [use for use in self._uses(self.loop) if self._is_late(use, calls)]
+        return self._place(calls, given, late)
 
     # ---------------------------------------------------------------- the call and what stands before it
-    def _call(self) -> ast.Call | None:
+    def _calls(self) -> list[ast.Call]:
+        """The one call of each wrapped model in a step: simple statements, one after the other."""
         calls = [n for n in ast.walk(self.loop) if isinstance(n, ast.Call) and self._is_forward(n)]
-        if len(calls) == 1 and isinstance(self.module.statement(calls[0]), ast.Assign | ast.AugAssign | ast.Expr):
-            if not is_past_wrapper(self.program, self.module, calls[0].func):
-                return calls[0]
-            self.flow.stop(calls[0], "the model is run past its wrapper")
-            return None
-        note = "the model is called more than once in a step" if len(calls) > 1 else "the model's call was not found"
-        self.flow.stop(calls[1] if len(calls) > 1 else self.loop, note)
-        return None
+        calls.sort(key=lambda call: self.module.span(call).start)
+        statements = [self.module.statement(call) for call in calls]
+        if not calls or not all(isinstance(s, ast.Assign | ast.AugAssign | ast.Expr) for s in statements):
+            self.flow.stop(self.loop, "the model's call was not found")
+            return []
+        block = self.module.block(statements[0])
+        places = [block.index(s) if s in block else -9 for s in statements]
+        if len({dotted(call.func) for call in calls}) < len(calls) or places[-1] - places[0] != len(calls) - 1:
+            self.flow.stop(calls[1], "the model is called more than once in a step")
+            return []
+        past = [call for call in calls if is_past_wrapper(self.program, self.module, call.func)]
+        if past:
+            self.flow.stop(past[0], "the model is run past its wrapper")
+            return []
+        return calls
 
     def _is_forward(self, call: ast.Call) -> bool:
         """A call of the wrapped model, or of its `forward`, which exchanges gradients just the same."""
@@ -238,9 +248,10 @@ class _Reader:
         parent = self.module.parents.get(node)
         return isinstance(parent, ast.Call) and parent.func is node
 
-    def _is_late(self, use: _Use, statement: ast.stmt, call: ast.Call) -> bool:
+    def _is_late(self, use: _Use, calls: list[ast.Call]) -> bool:
         place = self.module.span(use.node)
-        return place.start >= self.module.span(statement).start and not self.module.span(call).contains(place)
+        behind = place.start >= self.module.span(self.module.statement(calls[0])).start
+        return behind and not any(self.module.span(call).contains(place) for call in calls)
 
     def _ancestors(self, names: set[str]) -> set[str]:
         """The names that the model's arguments are made of."""
@@ -253,13 +264,15 @@ class _Reader:
         return found
 
     # ---------------------------------------------------------------- what is put together, and where
-    def _place(self, call: ast.Call, statement: ast.stmt, given: set[str], late: list[_Use]) -> WholeBatch:
+    def _place(self, calls: list[ast.Call], given: set[str], late: list[_Use]) -> WholeBatch:
+        statements = [self.module.statement(call) for call in calls]
+        statement = statements[0]
         uses = [*self.early, *late]
         roots = dict.fromkeys(root for use in uses if use.name not in given for root in self._roots(use.name, given))
         places = {root: self._first_use(root, statement) for root in roots}
-        inline, after, sizes = [self.module.span(call)], dict[str, None](), list[tuple[Span, str]]()
+        inline, after, sizes = [self.module.span(call) for call in calls], dict[str, None](), list[tuple[Span, str]]()
         other = next((root for root in roots if self._is_tensor(root)), None)
-        taken = {self.module.segment(u.node) for u in self._uses(call)}
+        taken = {self.module.segment(u.node) for call in calls for u in self._uses(call)}
         for use in uses:
             if use.name not in given:
                 continue
@@ -268,14 +281,14 @@ class _Reader:
                 sizes.append((self.module.span(use.node), text.replace(use.name, other, 1)))
             elif use in self.early:
                 self.flow.stop(use.node, f"{text} is looked at before the model is called")
-            elif use.statement is statement or (isinstance(use.node, ast.Subscript) and text not in taken):
+            elif use.statement in statements or (isinstance(use.node, ast.Subscript) and text not in taken):
                 inline.append(self.module.span(use.node))
             else:
                 after[use.name] = None
         self._check_behind(given - set(after))
         return WholeBatch(
-            self.module.span(call),
-            self.module.span(statement),
+            self.module.span(calls[0]),
+            self.module.span(statements[-1]),
             tuple(dict.fromkeys(inline)),
             tuple((self.module.span(place), root) for root, place in places.items()),
             tuple(after),

@@ -10,11 +10,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from migrator.facts.loaders import DATA_LOADER
 from migrator.facts.preparing import is_optimizer
 from migrator.facts.program import Program
 from migrator.facts.steps import optimizer_steps
 from migrator.facts.syntax import FunctionNode, Module, Span
-from migrator.facts.loaders import DATA_LOADER
 from migrator.facts.training import Training, read_training
 
 
@@ -41,7 +41,10 @@ def understand(program: Program) -> list[Group]:
     training = read_training(program) if program.wraps and program.trains else Training()
     groups = [
         Group("Entry", tuple(_entry(program)), "nothing here is run when the file is: it is a library"),
-        Group("Wrapped model", tuple(_models(program)), "no call of torch's DataParallel"),
+        Group(
+            "Wrapped model", tuple(_models(program)), "" if program.existing_ddp else "no call of torch's DataParallel"
+        ),
+        Group("Distributed already", tuple(_distributed(program)), ""),
         Group("Data loaders", tuple(_loaders(program, training)), "no DataLoader of torch"),
         Group("Optimizers", tuple(_optimizers(program)), "no optimizer of torch"),
         Group("Schedules", tuple(_calls(program, "lr_scheduler")), ""),
@@ -88,6 +91,11 @@ def _models(program: Program) -> Iterator[Seen]:
         note = f"wraps `{wrap.inner_text}`" if len(wrap.inner_text) < 60 else ""
         note += (" only if " + " and ".join(f"`{test}`" for test in tests)) if tests and note else ""
         yield _seen(program, wrap.statement, note)
+
+
+def _distributed(program: Program) -> Iterator[Seen]:
+    for place in program.existing_ddp:
+        yield _seen(program, place.at)
 
 
 def _loaders(program: Program, training: Training) -> Iterator[Seen]:

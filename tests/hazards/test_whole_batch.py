@@ -13,7 +13,7 @@ from migrator.source import Source
 from migrator.verify import ForkServer, Status, VerifyRequest, to_text, verify
 from migrator.write import encoded
 
-from .test_not_way_one import BACKWARD, LOSS, MODEL, STEPPED, WHOLE, Edit, edited
+from .test_not_way_one import BACKWARD, EPOCHS, LOSS, MODEL, PLAIN, STEPPED, WHOLE, Edit, edited
 
 MOST_IMPORTANT = ["classes have weights", "samples are compared with each other", "an output is not always in the loss"]
 
@@ -119,3 +119,39 @@ def test_only_what_the_loss_takes_from_a_batch_is_put_together() -> None:
 def test_what_cannot_be_put_together_stays_whole(change: Edit, why: str) -> None:
     conversion = convert_program(Path("train.py"), Options(), Source("train.py", edited(SUM, change)))
     assert conversion.way == "call" and why in conversion.reason
+
+
+TWO_MODELS: tuple[Edit, ...] = (
+    ("    criterion = ", "    other = nn.DataParallel(Net()).cuda()\n    criterion = "),
+    ("torch.optim.SGD(model.parameters()", "torch.optim.SGD([*model.parameters(), *other.parameters()]"),
+    (MODEL, MODEL + "            same = other(x)\n"),
+    (LOSS, "            loss = criterion(out, y) + (out - same).pow(2).mean()\n"),
+)
+
+
+def test_the_outputs_of_two_models_are_put_together() -> None:
+    assert step(*TWO_MODELS)[1:5] == [
+        "y = whole_batch(y)",
+        "out = whole_batch(model(x))",
+        "same = whole_batch(other(x))",
+        "loss = criterion(out, y) + (out - same).pow(2).mean()",
+    ]
+
+
+def test_a_step_that_is_a_function_of_its_own() -> None:
+    function = (
+        "def step(model, criterion, optimizer, x, y):\n    x, y = x.cuda(), y.cuda()\n    loss = criterion(model(x), y)\n"
+        "    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n    return loss.item()\n\n\ndef main():"
+    )
+    body = PLAIN[PLAIN.index("            x, y = x.cuda(), y.cuda()\n") : PLAIN.index("            # after the step\n")]
+    text = edited(SUM, ("def main():", function), (body, "            step(model, criterion, optimizer, x, y)\n"))
+    conversion = convert_program(Path("train.py"), Options(), Source("train.py", text))
+    (after,) = [change.after for change in conversion.changes if change.path == "train.py"]
+    assert conversion.way == "distributed"
+    assert "    y = whole_batch(y)\n    loss = criterion(whole_batch(model(x)), y)\n" in after
+
+
+def test_the_bare_network_under_another_name_is_no_call_of_the_wrapped_model() -> None:
+    bare = ((SUM), (EPOCHS, "    net = model.module\n"), (MODEL, "            out = net(x)\n"))
+    conversion = convert_program(Path("train.py"), Options(), Source("train.py", edited(*bare)))
+    assert conversion.way == "call" and "past its wrapper" in conversion.reason

@@ -1,0 +1,101 @@
+"""DataLoaders and the loops over them.
+
+In: a `Program`.  Out: the calls that make the loaders of a loop, and what their arguments say about the samples.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from migrator.facts.program import Program
+from migrator.facts.syntax import Module, dotted
+
+DATA_LOADER = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
+_LOADING_ONLY = frozenset({"num_workers", "pin_memory", "prefetch_factor", "persistent_workers", "timeout"})
+
+
+def for_loops(program: Program) -> Iterator[tuple[Module, ast.For]]:
+    """Loops over something that may be a loader."""
+    for module in program.modules:
+        for node in module.nodes:
+            if isinstance(node, ast.For) and not is_counting(node.iter):
+                yield module, node
+
+
+def is_counting(node: ast.expr) -> bool:
+    """`range(n)` and its like."""
+    return isinstance(node, ast.Call) and dotted(node.func) in ("range", "trange", "xrange", "tqdm.trange")
+
+
+def loaders_of(program: Program, module: Module, loop: ast.For) -> list[tuple[Module, ast.Call]]:
+    """The DataLoader calls that a loop may go over; none where it may go over something else."""
+    values = program.resolver.values(module, iterated(program, module, loop.iter))
+    found = []
+    for value in values:
+        if value.kind == "call" and value.name in DATA_LOADER and isinstance(value.node, ast.Call) and value.module:
+            found.append((value.module, value.node))
+        elif not (value.kind == "constant" and getattr(value.node, "value", 0) is None):
+            return []
+    return found
+
+
+def iterated(program: Program, module: Module, node: ast.expr) -> ast.expr:
+    """The loader inside `enumerate(tqdm(loader))` and its like."""
+    while isinstance(node, ast.Call) and node.args:
+        name = (dotted(node.func) or "").rpartition(".")[2]
+        if name not in ("enumerate", "tqdm", "iter", "track", "progress_bar", "Bar"):
+            break
+        node = node.args[0]
+    if isinstance(node, ast.Name):
+        # `bar = tqdm(loader)` before the loop
+        found = module.lookup(node.id, module.scope_of.get(node, module.scope))
+        values = [b.value for b in found[1] if b.kind == "assign"] if found else []
+        if len(values) == 1 and isinstance(values[0], ast.Call):
+            name = (dotted(values[0].func) or "").rpartition(".")[2]
+            if name in ("enumerate", "tqdm", "iter") and values[0].args:
+                return iterated(program, module, values[0])
+    return node
+
+
+def is_endless(program: Program, module: Module, node: ast.expr) -> bool:
+    """A sampler of the program's own with an open loop in its iterator, or one that could not be found."""
+    for value in program.resolver.values(module, node):
+        if value.kind == "instance" and isinstance(value.node, ast.Call) and value.module is not None:
+            found = program.resolver.definition(value.module.qualified(value.node.func), value.module)
+            if found is None or not isinstance(found[1], ast.ClassDef):
+                return True
+            iterator = program.resolver.method(found[0], found[1], "__iter__")
+            if iterator is None or any(isinstance(n, ast.While) for n in ast.walk(iterator[1])):
+                return True
+        elif value.kind not in ("call", "constant") or (
+            value.kind == "call" and not value.name.startswith("torch.utils.data")
+        ):
+            return True
+    return False
+
+
+def unpacks_harmless(program: Program, module: Module, call: ast.Call) -> bool:
+    """`**kwargs` that only say how batches are loaded, not which."""
+    unpacked = [k.value for k in call.keywords if k.arg is None]
+    values = [v for node in unpacked for v in program.resolver.values(module, node) if v.kind != "constant"]
+    keys = [
+        k.value if isinstance(k, ast.Constant) else None
+        for v in values
+        if isinstance(v.node, ast.Dict)
+        for k in v.node.keys
+    ]
+    known = bool(values) and all(isinstance(v.node, ast.Dict) for v in values)
+    return known and not any(isinstance(a, ast.Starred) for a in call.args) and set(keys) <= _LOADING_ONLY
+
+
+def is_stream(program: Program, module: Module, dataset: ast.expr) -> bool:
+    """True for a data set without an index."""
+    for value in program.resolver.values(module, dataset):
+        if value.kind == "instance" and isinstance(value.node, ast.Call) and value.module is not None:
+            found = program.resolver.definition(value.module.qualified(value.node.func), value.module)
+            if found is not None and isinstance(found[1], ast.ClassDef):
+                bases = program.resolver.external_bases(found[0], found[1])
+                if any(base.endswith("IterableDataset") for base in bases):
+                    return True
+    return False
