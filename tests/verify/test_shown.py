@@ -40,6 +40,7 @@ from migrator.verify.verdict import Finding, Row
         ("5s 12ms/step - loss: 0.512 - acc: 0.912", [0.512, 0.912]),
         ("10/10 [00:12<00:00,  1.25it/s, loss=0.512]", [10.0, 10.0, 0.512]),
         ("Memory allocated 12.3 GB, loss 0.5", [0.5]),
+        ("/lib/optimizer.py:352: UserWarning: the rate is 0.5", []),
         ("no number", []),
     ],
 )
