@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, InsertAfter, InsertBefore
-from migrator.facts.endings import endings
+from migrator.facts.endings import endings, late_effects
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -23,6 +23,11 @@ def check(context: Context) -> Iterator[Diagnostic]:
             leave = f"if {dist}.is_initialized():\n    {leave}"
         edit: Edit = InsertAfter(at, leave) if ending.falls else InsertBefore(at, leave)
         yield RULE.converted(at, "the program ends here: the group is left first", *imports, edit)
+    for at in late_effects(program):
+        yield RULE.question(
+            at,
+            "this is run in every process, after the group has been left, where no process knows its rank: do it before the end",
+        )
 
 
 RULE = Rule("MG110", "leave-group", check, __doc__ or "", hazards=("H84",), keeps=("lock-step",), needs=("MG101",))

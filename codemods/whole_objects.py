@@ -33,17 +33,17 @@ def check(context: Context) -> Iterator[Diagnostic]:
                     part_module.span(part),
                     "a whole model is saved, with the wrapper's class in a part of it: save its state_dict(), and read it back so",
                 )
-    for module, node in _loaded_wrappers(program) if wrapped else ():
+    for at in _read_back(program) if wrapped else ():
         yield RULE.question(
-            module.span(node),
-            "a whole model comes out of this file, in the wrapper that was saved with it: wrap its .module, as above",
+            at,
+            "if a whole model comes out of this file, it is in the DataParallel that was saved with it: wrap its .module",
         )
 
 
 def _kept(context: Context, at: Span) -> Diagnostic:
     """What is saved is a DataParallel as before, or a question."""
     program, text = context.program, context.program.text(at)
-    if context.accelerate or _reads_objects(program) or any(wrap.dim not in (None, "0") for wrap in program.wraps):
+    if context.accelerate or any(wrap.dim not in (None, "0") for wrap in program.wraps):
         return RULE.question(
             at,
             f"the whole wrapped model is saved, with the wrapper's class: save {text}.state_dict(), "
@@ -54,15 +54,16 @@ def _kept(context: Context, at: Span) -> Diagnostic:
     return RULE.converted(at, reason, *imports, Replace(at, f"{nn}.DataParallel($0.module)", (at,)))
 
 
-def _reads_objects(program: Program) -> bool:
-    """True when the program loads something that may be more than weights."""
-    for module, call in program.calls():
+def _read_back(program: Program) -> list[Span]:
+    """Where a whole model is read, as far as it is seen; else where something is read that may be more than weights."""
+    found = [module.span(node) for module, node in _loaded_wrappers(program)]
+    for module, call in () if found else program.calls():
         if program.external(module, call) != "torch.load":
             continue
         outer = module.parents.get(call)
         if not (isinstance(outer, ast.Call) and (dotted(outer.func) or "").endswith(".load_state_dict")):
-            return True
-    return False
+            found.append(module.span(call))
+    return found
 
 
 def _parts(context: Context, module: Module, node: ast.expr | None) -> Iterator[tuple[Module, ast.expr]]:

@@ -17,6 +17,7 @@ _EXITS = frozenset({"sys.exit", "exit", "quit"})
 # Runners that end the program when the function that they run is done.
 _RUNNERS = frozenset({"absl.app.run", "typer.run", "tensorflow.app.run", "tensorflow.compat.v1.app.run"})
 _COMMANDS = frozenset({"command", "click.command", "click.group"})
+_LATE = frozenset({"write", "open", "remove", "shell", "folder", "path_mkdir", "prompt"})
 _DEPTH = 3
 
 
@@ -112,3 +113,17 @@ def _is_command(module: Module, decorator: ast.expr) -> bool:
     """True for click's decorators, which make the function end the program."""
     node = decorator.func if isinstance(decorator, ast.Call) else decorator
     return (module.qualified(node) or "") in _COMMANDS
+
+
+def late_effects(program: Program) -> Iterator[Span]:
+    """`atexit.register(f)` calls of functions that write: they are run when the group has been left, and know no rank."""
+    written = [e.at for e in program.effects if e.kind in _LATE]
+    for module, call in program.calls():
+        if program.external(module, call) != "atexit.register" or not call.args:
+            continue
+        places = [module.span(call)]
+        for value in program.resolver.values(module, call.args[0]):
+            if value.kind == "function" and value.module is not None and value.node is not None:
+                places.append(value.module.span(value.node))
+        if any(place.contains(at) for place in places for at in written):
+            yield module.span(call)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.rules.tools import check_noop, check_note, check_rewrite, convert, training
+from tests.rules.tools import check_noop, check_note, check_question, check_rewrite, convert, training
 
 ENDS = "if __name__ =="
 
@@ -163,3 +163,20 @@ def test_random_numbers_that_a_missing_file_asks_for_are_drawn_by_all_processes_
 def test_a_file_that_is_made_without_random_numbers_is_one_processs_work():
     text = in_main("if not os.path.exists('notes'):\n    with open('notes', 'w') as file:\n        file.write('a')")
     check_noop(text, "MG511")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "atexit.register(lambda: torch.save(model.state_dict(), 'last.pt'))",
+        "def last():\n    torch.save(model.state_dict(), 'last.pt')\n\natexit.register(last)",
+    ],
+)
+def test_what_is_written_after_the_group_has_been_left_is_a_question(lines):
+    text = in_main(lines).replace("import sys\n", "import atexit\nimport sys\n", 1)
+    check_question(text, "where no process knows its rank", "MG110")
+
+
+def test_what_only_speaks_at_the_end_stays():
+    text = in_main("atexit.register(lambda: print('done'))").replace("import sys\n", "import atexit\nimport sys\n", 1)
+    check_noop(text, "MG110")

@@ -14,10 +14,18 @@ def test_a_file_goes_on_to_hold_a_dataparallel():
     assert not conversion.questions
 
 
-def test_a_model_that_is_read_whole_is_a_question_where_it_is_read_and_where_it_is_written():
+def test_a_model_that_is_read_whole_is_a_question_where_it_is_read():
     text = SAVED.replace("    for epoch", "    model = torch.load('model.pt')['model']\n    for epoch")
     check_question(text, "wrap its .module", "MG601")
-    check_question(text, "save model.state_dict()", "MG601")
+    conversion = check_rewrite(
+        text, "torch.save({'epoch': 3, 'model': nn.DataParallel(model.module)}, 'model.pt')", "MG601"
+    )
+    assert [d.at.line for d in conversion.questions] == [text[: text.index("model = torch.load")].count("\n") + 1]
+
+
+def test_a_file_of_which_nobody_knows_what_it_holds_is_asked_about_where_it_is_read():
+    text = SAVED.replace("    for epoch", "    state = torch.load('model.pt')\n    print(state)\n    for epoch")
+    check_question(text, "if a whole model comes out of this file", "MG601")
 
 
 def test_weights_that_are_read_leave_the_file_certain():
