@@ -27,9 +27,13 @@ def check(context: Context) -> Iterator[Diagnostic]:
         at = training.loop or wraps[0].at
         yield RULE.question(at, f"--accumulate was not applied: {found or 'every batch takes a step'}")
         return
-    name, imports = context.accelerator(found.loop)
-    edits: list[Edit] = [*imports]
-    edits.append(InsertBefore(found.loop, f"{name}.gradient_accumulation_steps = {found.number}\n"))
+    name = context.accelerator(found.loop)
+    if not name:
+        yield RULE.question(
+            found.loop, "--accumulate was not applied: the Accelerator could not be handed to this loop"
+        )
+        return
+    edits: list[Edit] = [InsertBefore(found.loop, f"{name}.gradient_accumulation_steps = {found.number}\n")]
     moved = [move.at for move in needless_moves(context.program, training)]
     kept = tuple(statement for statement in found.statements if statement not in moved)
     edits.append(Guard(found.loop, kept, f"{name}.accumulate({found.model})", "with"))

@@ -30,12 +30,14 @@ def check(context: Context) -> Iterator[Diagnostic]:
         return
     for module, call in program.calls():
         at = module.span(call)
-        name, imports = context.accelerator(at)
+        name = context.accelerator(at)
+        if not name:
+            continue  # with mixed_precision="no" the program's own line does the same
         external = program.external(module, call).replace("clip_grad.clip", "clip")
         if external in _CLIPS:
             clip = f"{name}.{external.rpartition('.')[2]}"
-            yield RULE.converted(at, "clipped by the Accelerator", *imports, Replace(module.span(call.func), clip))
-        elif isinstance(call.func, ast.Attribute) and call.func.attr == "backward" and not imports:
+            yield RULE.converted(at, "clipped by the Accelerator", Replace(module.span(call.func), clip))
+        elif isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
             loss = module.span(call.func.value)
             if divided is not None and loss == divided[0]:
                 loss = divided[1]  # accelerate divides

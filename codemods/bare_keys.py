@@ -16,8 +16,8 @@ def check(context: Context) -> Iterator[Diagnostic]:
         return
     told = False
     for call in keyed_calls(context.program):
-        name, imports = context.accelerator(call.at)
-        bare = Replace(call.model, f"{name}.unwrap_model($0)", (call.model,))
+        unwrap, imports = context.unwrapped(call.at)
+        bare = Replace(call.model, f"{unwrap}($0)", (call.model,))
         if call.kind == "load_state_dict":
             yield RULE.converted(
                 call.at, "old checkpoints load as well as new ones", *imports, bare, *_read(context, call)

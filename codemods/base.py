@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from migrator.edits import AddHelper, AddImport, Edit
-from migrator.facts.handing import NAME, has_function, is_handed
+from migrator.facts.handing import NAME, handed_name, has_function
 from migrator.facts.program import Program
 from migrator.facts.sharing import Sharing
 from migrator.facts.syntax import Span
@@ -57,6 +57,9 @@ class Options:
     unsafe: bool = False
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    model_name: str = ""  # under which the wrapped model is called, where its name leads nowhere
+    train_loader: str = ""  # module.name of what a loop reads, where that is not in sight
+    entry: tuple[str, ...] = ()  # files that start programs, from the folder of the settings
     scripts: bool = False  # also change launch lines in shell scripts and pages
     inline_helpers: bool = False  # also long ones, for runners that change one file at a time
 
@@ -111,23 +114,27 @@ class Context:
         """True when the converted program is to use accelerate."""
         return self.options.target == "accelerate"
 
-    def accelerator(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
-        """The program's Accelerator, spelled for the module of `at`: its name, or where nobody hands it over another one."""
+    def accelerator(self, at: Span) -> str:
+        """How the program's one Accelerator is spelled at a place; empty where it is not known there."""
         if at.path == self.program.entry_module.path:
-            return self.program.free_name(NAME, at), ()
-        if self.sharing.way in ("distributed", "batch") and is_handed(self.program, at):
-            return NAME, ()
-        name, edits = self.module(at, "accelerate.Accelerator")
-        return f"{name}()", edits
+            return self.program.free_name(NAME, at)
+        return handed_name(self.program, at) if self.sharing.way in ("distributed", "batch") else ""
+
+    def unwrapped(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
+        """What gives the network behind a prepared model, spelled for the module of `at`."""
+        known = self.accelerator(at)
+        if known:
+            return f"{known}.unwrap_model", ()
+        return self.module(at, "accelerate.utils.extract_model_from_parallel")
 
     def processes(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
         """What knows the processes, spelled for the module of `at`: torch.distributed, the Accelerator or its state."""
         if not self.accelerate:
             return self.dist(at)
         if at.path == self.program.entry_module.path and self.program.entry.kind != "early" and self.is_after_start(at):
-            return self.accelerator(at)
-        if self.sharing.way in ("distributed", "batch") and is_handed(self.program, at):
-            return NAME, ()
+            return self.accelerator(at), ()
+        if at.path != self.program.entry_module.path and self.accelerator(at):
+            return self.accelerator(at), ()
         name, edits = self.module(at, "accelerate.PartialState")
         return f"{name}()", edits
 

@@ -33,8 +33,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         at = module.span(node.value)
         if not context.is_after_start(at):
             continue
-        accelerator, _ = context.accelerator(at)
-        yield RULE.converted(at, "where the model is, too", Replace(at, f"{accelerator}.device"))
+        yield RULE.converted(at, "where the model is, too", Replace(at, f"{context.accelerator(at)}.device"))
 
 
 def _is_seen(module: Module, name: str) -> bool:

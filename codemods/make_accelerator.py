@@ -31,7 +31,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
             at, "this file only defines things: convert the script that runs it, so that the Accelerator is made there"
         )
         return
-    name, _ = context.accelerator(entry.first)
+    name = context.accelerator(entry.first)
     made, needed = _made(context, entry.first)
     start = f"{name} = {made}\n"
     if plain_prints(context) is None:

@@ -25,9 +25,9 @@ def check(context: Context) -> Iterator[Diagnostic]:
     yield from _unwrapped(context, found)
     if found is None:
         for loader in training.loaders if shared else ():
-            name, edits = context.accelerator(loader.at)
+            name = context.accelerator(loader.at)
             whole = Replace(loader.at, f"{name}.prepare($0)", (loader.at,))
-            yield RULE.converted(loader.at, "each process loads its part of every batch", *edits, whole)
+            yield RULE.converted(loader.at, "each process loads its part of every batch", whole)
         return
     if not found.of_kind("optimizer"):
         yield RULE.note(found.after, "the optimizer is not prepared: it is made elsewhere, and steps as it always did")
@@ -38,15 +38,13 @@ def check(context: Context) -> Iterator[Diagnostic]:
 
 def _prepared(context: Context, found: Preparation, group: tuple[Named, ...]) -> Diagnostic:
     after = group[0].statement if group != found.names else found.after
-    name, edits = context.accelerator(after)
+    name = context.accelerator(after)
     names = ", ".join(one.name for one in group)
     line = f"{names} = {name}.prepare({names})\n"
     if found.schedulers and group == found.names:
         line = _SCHEDULES + line
     kinds = " and ".join(dict.fromkeys(one.kind for one in group))
-    return RULE.converted(
-        after, f"{kinds} for this process, gradients averaged over all", *edits, InsertAfter(after, line)
-    )
+    return RULE.converted(after, f"{kinds} for this process, gradients averaged over all", InsertAfter(after, line))
 
 
 def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnostic]:
@@ -56,8 +54,7 @@ def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnost
         text = "$0"
         edits: list[Edit] = []
         if found is None:
-            name, needed = context.accelerator(wrap.at)
-            text, edits = f"{name}.prepare($0)", [*needed]
+            text = f"{context.accelerator(wrap.at)}.prepare($0)"
         guard = next((g for g in wrap.guards if g.parallel), None)
         if found is not None and _only_wraps(context, wrap):
             alone = guard is not None and _is_alone(context, guard)

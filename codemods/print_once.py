@@ -17,8 +17,8 @@ _WORKERS = ("__getitem__", "__iter__", "collate", "worker")
 
 def check(context: Context) -> Iterator[Diagnostic]:
     for at in plain_prints(context) or ():
-        name, _ = context.accelerator(at)
-        yield RULE.converted(at, "one process prints", Replace(at, f"{name}.print"), optional=True)
+        text = f"{context.accelerator(at)}.print"
+        yield RULE.converted(at, "one process prints", Replace(at, text), optional=True)
 
 
 def plain_prints(context: Context) -> list[Span] | None:
@@ -26,7 +26,7 @@ def plain_prints(context: Context) -> list[Span] | None:
     program = context.program
     if not context.accelerate or not program.trains or program.entry.kind in ("early", "library") or program.is_joined:
         return None
-    found = []
+    found, module_path = [], program.entry_module.path
     for module, call in program.calls():
         name = module.segment(call.func)
         if name.endswith(("stdout.write", "pprint", "tqdm.write")):
@@ -34,7 +34,7 @@ def plain_prints(context: Context) -> list[Span] | None:
         if name != "print" or any(k.arg == "file" for k in call.keywords) or program.is_unreached(module, call):
             continue
         at = module.span(call.func)
-        known = not context.accelerator(at)[1] and context.is_after_start(at)
+        known = context.accelerator(at) and (at.path != module_path or context.is_after_start(at))
         if not known or not _runs_in_main(module, call):
             return None
         found.append(at)

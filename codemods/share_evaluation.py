@@ -41,7 +41,7 @@ def gathering(context: Context, meters: Meter) -> Iterator[Edit]:
     names = ", ".join(meters.names)
     call = f"{helper}({names})"
     if context.accelerate:
-        name, imports = context.accelerator(meters.after)
+        name, imports = context.processes(meters.after)
         yield from imports
         call = f"{helper}({name}, {names})"
     yield context.helper(meters.after, helper)
@@ -55,11 +55,12 @@ def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
     yield from imports
     share, sync, bare = "own_share($0)", "sync_buffers({})", "$0.module"
     if context.accelerate:
-        name, imports = context.accelerator(loader.at)
+        name, imports = context.processes(loader.at)
+        unwrap, third = context.unwrapped(loop.at)
         share = f"process_share({name}, $0)"
-        here, more = context.accelerator(loop.at)
-        sync, bare = f"share_buffers({here}, {{}})", f"{here}.unwrap_model($0)"
-        yield from (*imports, *more)
+        here, more = context.processes(loop.at)
+        sync, bare = f"share_buffers({here}, {{}})", f"{unwrap}($0)"
+        yield from (*imports, *more, *third)
     yield context.helper(loader.at, share.partition("(")[0])
     yield SetArgument(loader.at, "dataset", share, 0, holes=(loader.dataset,))
     if not context.options.batch_of_process:

@@ -41,7 +41,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
 def _of_process(context: Context, loaders: list[Loader]) -> Iterator[Diagnostic]:
     """In accelerate's form: such a loader is not prepared, so that no batch is filled up with samples of another."""
     for loader in loaders:
-        name, imports = context.accelerator(loader.at)
+        name, imports = context.processes(loader.at)
         yield RULE.converted(
             loader.at,
             "the program's batches stay; each process loads its part of each",

@@ -15,12 +15,12 @@ def check(context: Context) -> Iterator[Diagnostic]:
     if not context.accelerate or context.sharing.way not in ("distributed", "batch"):
         return
     for place in unwrappings(context.program):
-        name, imports = context.accelerator(place.at)
+        unwrap, imports = context.unwrapped(place.at)
         yield RULE.converted(
             place.at,
             "alone, a prepared model has no wrapper",
             *imports,
-            Replace(place.at, f"{name}.unwrap_model($0){place.rest}", (place.model,)),
+            Replace(place.at, f"{unwrap}($0){place.rest}", (place.model,)),
         )
 
 

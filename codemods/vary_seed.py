@@ -25,7 +25,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
     imports: tuple[Edit, ...] = ()
     if context.accelerate:
         helper = "vary_seed_by_process"
-        given, imports = context.accelerator(training.epoch_loop)
+        given, imports = context.processes(training.epoch_loop)
     yield RULE.converted(
         training.epoch_loop,
         "from here on each process augments its own samples in its own way",

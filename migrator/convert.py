@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from codemods import load_rules
 from codemods.base import Context, Diagnostic, Options, Rule
 from migrator.bystanders import needed_elsewhere, without_drops, without_vendored
+from migrator.accelerated import accelerated
 from migrator.edits import AddHelper, AddImport, Edit, InsertBefore, Label, Labelled, ReplaceText
 from migrator.facts.ddp_form import is_ddp_form
 from migrator.facts.program import Program
 from migrator.facts.sharing import Sharing, choose_sharing
 from migrator.facts.syntax import Module, Span
-from migrator.facts.training import read_training
 from migrator.helpers import (
     catalogue,
     fits_inline,
@@ -194,18 +194,9 @@ def diagnose(program: Program, options: Options) -> tuple[Sharing, list[Diagnost
     if not program.trains:
         sharing = Sharing("alone", "the program only evaluates: it runs on one GPU")
     else:
-        loss = "local" if options.batch_of_process else options.loss
-        sharing = choose_sharing(program, options.sampling, loss, options.find_unused)
-        whole = sharing.training is not None and sharing.training.whole is not None
-        if options.batch_of_process:  # what is computed of a share has been computed of a share before
-            own = read_training(program, loss, options.find_unused)
-            if own.loaders and own.loop is not None:
-                kept = replace(own, whole=None)
-                whole, sharing = False, Sharing("distributed", "each process loads its own batches", kept)
-        if options.target == "accelerate" and (whole or (sharing.way == "batch" and options.batch == "per-gpu")):
-            why = " (the loss needs the whole batch)" if whole else ""
-            why = sharing.reason[len(sharing.reason.partition(" (")[0]) :] or why  # the obstacle, with its place
-            sharing = Sharing("call", f"the batch is split where the model is called, as DataParallel split it{why}")
+        sharing = choose_sharing(program, options.sampling, options.loss, options.find_unused)
+        if options.target == "accelerate":
+            sharing = accelerated(program, options, sharing)
     rules = [rule for rule in load_rules() if _selected(rule, options) and (program.trains or rule.evaluation)]
     diagnostics = _checked(rules, program, sharing, options)
     if sharing.way in ("distributed", "batch") and options.sampling == "auto":

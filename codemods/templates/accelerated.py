@@ -8,7 +8,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from accelerate.utils import broadcast_object_list
+from accelerate.utils import broadcast_object_list, reduce
 from torch.utils.data import DataLoader, Subset
 
 
@@ -71,7 +71,7 @@ def sum_over_processes(accelerator, *values):
     if accelerator.num_processes > 1:
         numbers = [float(value) for value in values]
         totals = torch.tensor(numbers, dtype=torch.float64, device=accelerator.device)
-        totals = accelerator.reduce(totals, reduction="sum").tolist()
+        totals = reduce(totals, reduction="sum").tolist()
         values = [
             value.new_tensor(total) if isinstance(value, torch.Tensor) else type(value)(total)
             for value, total in zip(values, totals)
@@ -84,7 +84,7 @@ def mean_over_processes(accelerator, *values):
     if accelerator.num_processes > 1:
         numbers = [float(value) for value in values]
         means = torch.tensor(numbers, dtype=torch.float64, device=accelerator.device)
-        means = accelerator.reduce(means, reduction="mean").tolist()
+        means = reduce(means, reduction="mean").tolist()
         values = [
             value.new_tensor(mean) if isinstance(value, torch.Tensor) else mean for value, mean in zip(values, means)
         ]

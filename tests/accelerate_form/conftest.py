@@ -16,7 +16,7 @@ from codemods.base import Options
 from migrator.convert import Conversion, convert_program
 from migrator.write import encoded
 
-from .programs import ACCUMULATING, BY_HAND, CONTRASTIVE, FILES, PLAIN
+from .programs import ACCUMULATING, BY_HAND, CONTRASTIVE, FILES, PLAIN, TRAINER
 
 LIMIT = 900  # seconds for all runs; half a minute on a machine that does nothing else
 
@@ -105,10 +105,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     original.write_text(PLAIN)
     convert(root / "ddp", PLAIN, target="ddp")
     ddp = root / "ddp" / "train.py"
+    convert(root / "trainer", TRAINER)
     convert(root / "own_way", ACCUMULATING)
     convert(root / "accumulate", ACCUMULATING, accumulate=True)
     convert(root / "batches", PLAIN, sampling="batch")
     for world in (1, 2):
+        runs.add(f"trainer.{world}", root / "trainer" / "train.py", world)
         for name in ("own_way", "accumulate"):
             given = ("--samples", 64, "--epochs", 2, "--out", "sums.pt")
             runs.add(f"{name}.{world}", root / name / "train.py", world, *given)

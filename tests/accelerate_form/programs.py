@@ -190,6 +190,59 @@ def evaluate(model, loader):
 """,
 }
 
+# A trainer in a module of its own makes everything in its constructor.
+TRAINER = {
+    "train.py": """\
+import torch
+from trainer import Trainer
+
+history = {}
+
+
+def main():
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.float64)
+    trainer = Trainer(None)
+    trainer.train(history)
+
+
+if __name__ == "__main__":
+    main()
+""",
+    "trainer.py": '''\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Trainer:
+    """Trains."""
+
+    def __init__(self, args):
+        """Make all."""
+        self.args = args
+        data = TensorDataset(torch.randn(48, 4), torch.randint(3, (48,)))
+        self.loader = DataLoader(data, batch_size=16, shuffle=True)
+        self.model = nn.DataParallel(nn.Linear(4, 3))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def train(self, history):
+        for epoch in range(2):
+            self.run_epoch(epoch)
+            print(f"epoch {epoch}")
+        torch.save(self.model.state_dict(), "m.pt")
+        history["weight"] = float(sum(p.detach().abs().sum() for p in self.model.parameters()))
+
+    def run_epoch(self, epoch):
+        for inputs, targets in self.loader:
+            loss = nn.functional.cross_entropy(self.model(inputs), targets)
+            self.optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+            self.optimizer.step()
+''',
+}
+
 # Gradients of two batches make a step.
 ACCUMULATING = PLAIN.replace(
     """\

@@ -10,7 +10,7 @@ from codemods.base import Options
 from migrator.launch import accelerate_line, launch_config
 from tests.rules.tools import check_note, check_question, check_rewrite, convert, training
 
-from .programs import ACCUMULATING, CONTRASTIVE, FILES, PLAIN
+from .programs import ACCUMULATING, CONTRASTIVE, FILES, PLAIN, TRAINER
 
 Converted = Callable[..., tuple[object, str]]
 
@@ -270,6 +270,30 @@ def test_functions_of_other_modules_take_the_accelerator(converted: Converted) -
     assert "accelerator.backward(loss)" in texts["engine.py"]
     assert "def get_loaders(batch_size, accelerator):" in texts["data.py"]
     assert "DataParallel" not in texts["models.py"]
+
+
+def test_a_constructor_of_another_module_keeps_the_accelerator(converted: Converted) -> None:
+    conversion, entry = converted(TRAINER)
+    texts = {change.path.rpartition("/")[2]: change.after for change in conversion.changes}  # type: ignore[attr-defined]
+    after = texts["trainer.py"]
+    assert "trainer = Trainer(None, accelerator=accelerator)" in entry
+    assert "def __init__(self, args, accelerator):" in after and "self.accelerator = accelerator" in after
+    assert "self.model, self.optimizer, self.loader = accelerator.prepare(" in after
+    assert "self.accelerator.backward(loss)" in after
+    assert "Accelerator()" not in after
+
+
+@pytest.mark.parametrize("made", ["getattr(trainer, 'Trainer')(None)", "make(Trainer)"])
+def test_where_it_cannot_be_handed_over_no_second_one_is_made(converted: Converted, made: str) -> None:
+    files = dict(TRAINER)
+    entry = files["train.py"].replace("from trainer import Trainer", "import trainer\nfrom trainer import Trainer")
+    entry = entry.replace("def main():", "def make(kind):\n    return kind(None)\n\n\ndef main():")
+    files["train.py"] = entry.replace("trainer = Trainer(None)", f"one = {made}").replace(
+        "trainer.train(", "one.train("
+    )
+    conversion, _ = converted(files)
+    for change in conversion.changes:  # type: ignore[attr-defined]
+        assert change.after.count("Accelerator(mixed_precision") <= 1 and "Accelerator()" not in change.after
 
 
 def test_handlers_are_made_only_when_asked_for() -> None:

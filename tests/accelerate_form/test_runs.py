@@ -90,6 +90,11 @@ def test_there_is_one_accelerator(runs: Runs) -> None:
     assert all(made[name] == {1} for name in made if name not in others), made
 
 
+def test_a_trainer_of_another_module_keeps_the_one_accelerator(runs: Runs) -> None:
+    first, second = (one["history"]["weight"] for one in runs.said["trainer.2"])
+    assert first == second and runs["trainer.1"]["weight"] != 0
+
+
 def test_one_process_speaks(runs: Runs) -> None:
     first, second = (one["log"] for one in runs.said["plain.2"])
     assert first.count("epoch") == 4
