@@ -6,15 +6,16 @@ what others stand on is asked first, and what falls with a refused fix is said a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codemods.base import Diagnostic
 from migrator.convert import Conversion, FileChange
-from migrator.edits import AddHelper, AddImport, Labelled
+from migrator.edits import AddHelper, AddImport, Labelled, ReplaceText
 from migrator.report import diff_parts, rule_names
 from migrator.rewrite import EditConflict, apply_edits
 from migrator.selection import Selection, fix_ids, refusals, told
+from migrator.source import rename_async_keywords, restore_async_keywords
 
 _HELP = """\
 y - take this fix
@@ -108,7 +109,7 @@ def preview(conversion: Conversion, name: str, paint: Callable[[str, str], str] 
     safe = "" if diagnostic.applicability == "safe" else f", {diagnostic.applicability}"
     lines = ["\n", paint("file", f"{_titled(name, diagnostic)}{safe}\n"), f"  {diagnostic.fix.reason}\n"]
     try:
-        for change in _alone(conversion, diagnostic):
+        for change in changes_of(conversion, [diagnostic]):
             lines += [
                 paint(kind, _line(kind, text)) for kind, text in diff_parts(change) if not text.startswith("diff ")
             ]
@@ -125,16 +126,30 @@ def _line(kind: str, text: str) -> str:
     return text.partition(" @@")[0] + " @@\n" if kind == "hunk" else text
 
 
-def _alone(conversion: Conversion, diagnostic: Diagnostic) -> Iterator[FileChange]:
-    """What each file becomes with this fix only, without imports and helpers."""
-    assert diagnostic.fix is not None
-    edits = [edit for edit in diagnostic.fix.edits if not isinstance(edit, AddHelper | AddImport)]
+def changes_of(conversion: Conversion, fixes: Sequence[Diagnostic]) -> Iterator[FileChange]:
+    """What each file becomes with these fixes only, without imports and helpers; raises `EditConflict`."""
+    edits = [
+        Labelled(edit, one.rule, one.fix.reason, one.at)
+        for one in fixes
+        if one.fix is not None
+        for edit in one.fix.edits
+        if not isinstance(edit, AddHelper | AddImport)
+    ]
     for change in conversion.changes:
-        own = [
-            Labelled(e, diagnostic.rule, diagnostic.fix.reason, diagnostic.at)
-            for e in edits
-            if e.at.path == change.path
-        ]
-        if own and change.before is not None:
-            made = apply_edits(change.before, own)
-            yield FileChange(change.path, change.before, made.text, change.source, made.before, made.after)
+        own = [one for one in edits if one.edit.at.path == change.path]
+        if not own or change.before is None:
+            continue
+        if all(isinstance(one.edit, ReplaceText) for one in own):  # a file that is no Python
+            labels = {one.edit.at.line: frozenset({one.label}) for one in own}
+            yield FileChange(change.path, change.before, _replaced(change.before, own), change.source, labels, labels)
+        else:
+            made = apply_edits(rename_async_keywords(change.before), own)
+            after = restore_async_keywords(made.text)
+            yield FileChange(change.path, change.before, after, change.source, made.before, made.after)
+
+
+def _replaced(text: str, edits: Sequence[Labelled]) -> str:
+    for one in sorted(edits, key=lambda one: one.edit.at.start, reverse=True):
+        if isinstance(one.edit, ReplaceText):
+            text = text[: one.edit.at.start] + one.edit.text + text[one.edit.at.end :]
+    return text

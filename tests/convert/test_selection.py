@@ -27,7 +27,7 @@ from .conftest import PROGRAM
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "hazards" / "programs"
 # Without these nothing is lost but time, memory of the GPU, or a warning less.
-HARMLESS = {"MG004", "MG007", "MG010", "MG309", "MG322", "MG411"}
+HARMLESS = {"MG004", "MG007", "MG010", "MG107", "MG309", "MG322", "MG411"}
 TWO_FOLDERS = PROGRAM.replace(
     "    loader = DataLoader(data, batch_size=16, shuffle=True)\n",
     '    os.makedirs("a"); os.makedirs("b")\n    loader = DataLoader(data, batch_size=16, shuffle=True)\n',

@@ -1,0 +1,5 @@
+# %% changed
+inputs = inputs.cuda(async=True)
+
+# %% left alone
+inputs = inputs.cuda(non_blocking=True)

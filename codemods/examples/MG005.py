@@ -1,0 +1,5 @@
+# %% changed
+print(loss.data[0])
+
+# %% left alone
+print(inputs[0])

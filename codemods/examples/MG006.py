@@ -1,0 +1,5 @@
+# %% changed in setup
+first = iter(loader).next()
+
+# %% left alone in setup
+first = next(iter(loader))

@@ -1,0 +1,5 @@
+# %% changed
+pass
+
+# %% left alone: --to accelerate
+pass

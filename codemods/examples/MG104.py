@@ -1,0 +1,5 @@
+# %% changed: --to accelerate
+pass
+
+# %% left alone
+pass

@@ -1,0 +1,5 @@
+# %% told: --pg-timeout 3600
+pass
+
+# %% left alone
+pass

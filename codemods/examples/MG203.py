@@ -1,0 +1,5 @@
+# %% changed
+pass
+
+# %% left alone: --seed-policy same
+pass

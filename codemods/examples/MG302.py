@@ -1,0 +1,5 @@
+# %% changed: --sampling call
+pass
+
+# %% left alone
+pass

@@ -1,0 +1,7 @@
+# %% changed
+if isinstance(model, nn.DataParallel):
+    print(model.module)
+
+# %% left alone
+if isinstance(model, nn.Module):
+    print(model)

@@ -1,0 +1,5 @@
+# %% changed: --sync-bn
+pass
+
+# %% left alone
+pass

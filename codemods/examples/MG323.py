@@ -1,0 +1,5 @@
+# %% told: --find-unused
+pass
+
+# %% left alone
+pass

@@ -1,0 +1,37 @@
+# %% changed in file
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def patch_replication(wrapper):
+    made = wrapper.replicate
+
+    def replicate(module, devices):
+        replicas = made(module, devices)
+        for replica in replicas:
+            replica.neighbours = replicas
+        return replicas
+
+    wrapper.replicate = replicate
+
+
+def main():
+    data = TensorDataset(torch.randn(64, 4), torch.randint(2, (64,)))
+    loader = DataLoader(data, batch_size=16, shuffle=True)
+    model = nn.DataParallel(nn.Linear(4, 2))
+    patch_replication(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(2):
+        for inputs, targets in loader:
+            loss = nn.functional.cross_entropy(model(inputs), targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+if __name__ == "__main__":
+    main()
+
+# %% left alone
+pass

@@ -1,0 +1,5 @@
+# %% changed: --batch per-gpu
+pass
+
+# %% left alone
+pass

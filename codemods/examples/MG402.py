@@ -1,0 +1,5 @@
+# %% changed: --amp fp16
+pass
+
+# %% left alone
+pass

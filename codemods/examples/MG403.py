@@ -1,0 +1,6 @@
+# %% changed: --amp off
+with torch.autocast("cuda"):
+    print(model(inputs).mean())
+
+# %% left alone: --amp off
+print(model(inputs).mean())

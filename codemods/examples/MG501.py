@@ -1,0 +1,5 @@
+# %% changed
+torch.save(model.state_dict(), "model.pt")
+
+# %% left alone
+print("saved")

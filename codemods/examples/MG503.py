@@ -1,0 +1,7 @@
+# %% changed in setup
+from torch.utils.tensorboard import SummaryWriter
+
+writer = SummaryWriter("logs")
+
+# %% left alone in setup
+notes = open("notes.txt").read()

@@ -1,0 +1,5 @@
+# %% changed in setup
+name = input("Name of this run? ")
+
+# %% left alone in setup
+print(input)

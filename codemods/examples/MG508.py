@@ -1,0 +1,7 @@
+# %% changed
+import logging
+
+logging.info("epoch %d", epoch)
+
+# %% left alone
+print(epoch)

@@ -1,0 +1,9 @@
+# %% changed in setup
+from torchvision.datasets import MNIST
+
+images = MNIST("data", download=True)
+
+# %% left alone in setup
+from torchvision.datasets import MNIST
+
+images = MNIST("data")

@@ -1,0 +1,5 @@
+# %% changed: --to accelerate
+print("epoch", epoch)
+
+# %% left alone
+print("epoch", epoch)
