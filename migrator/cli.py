@@ -108,8 +108,9 @@ def _rule_ids(incomplete: str) -> list[tuple[str, str]]:
 
 
 # -------------------------------------------------------------------- convert
-def _entries(paths: Sequence[Path]) -> tuple[list[Entry], list[SourceError]]:
+def _entries(paths: Sequence[Path], options: Options) -> tuple[list[Entry], list[SourceError]]:
     """The files to convert, and what could not be read on the way to them."""
+    from migrator.policies import PolicyError, named_entries
     from migrator.scan import candidates
     from migrator.tree import Entry
 
@@ -118,7 +119,12 @@ def _entries(paths: Sequence[Path]) -> tuple[list[Entry], list[SourceError]]:
     problems: list[SourceError] = []
     for path in paths:
         if path.is_dir():
-            found, unread = candidates(_walk(path))
+            try:
+                named = named_entries(path, options)
+            except PolicyError as error:
+                _fail(str(error), 2)
+            entries.update((one.resolve(), Entry(one, path)) for one in named)
+            found, unread = ([], []) if named else candidates(_walk(path))
             problems += unread
             for one in found:
                 entries.setdefault(one.path.resolve(), Entry(one.path, path, one))
@@ -135,9 +141,11 @@ def _convert_all(
     entries: Sequence[Entry], options: Options, choose: Choice | None = None
 ) -> tuple[list[Conversion], list[Path], list[SourceError]]:
     """Convert each program; what cannot be read is an error of its own and stops no other."""
+    from migrator.console import tell
+    from migrator.scan import VENDORED
     from migrator.selection import SelectionError
     from migrator.source import SourceError
-    from migrator.tree import convert_entries
+    from migrator.tree import LeftAlone, convert_entries
 
     done: list[Conversion] = []
     bases: list[Path] = []
@@ -146,6 +154,8 @@ def _convert_all(
         for entry, result in zip(entries, convert_entries(entries, options, choose), strict=True):
             if isinstance(result, SourceError):
                 errors.append(result)
+            elif isinstance(result, LeftAlone):
+                tell(f"mgmigrate: {result.path}: {VENDORED}\n")
             elif result is not None:
                 done.append(result)
                 bases.append(entry.base)
@@ -276,7 +286,7 @@ def convert(
             options, choose := _choice(apply, interactive, save_selection, 1, dash)
         )
     else:
-        entries, problems = _entries(paths)
+        entries, problems = _entries(paths, options)
         choose = _choice(apply, interactive, save_selection, len(entries))
         conversions, bases, errors = _convert_all(entries, options, choose)
         if choose is None and len(conversions) > 1:
@@ -347,7 +357,7 @@ def _write_report(
 
 def convert_paths(paths: Sequence[Path], options: Options) -> tuple[list[Conversion], list[SourceError]]:
     """Convert the programs behind the paths that a command was given."""
-    entries, problems = _entries(paths)
+    entries, problems = _entries(paths, options)
     conversions, _, errors = _convert_all(entries, options)
     return conversions, errors + problems
 

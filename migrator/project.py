@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,10 +63,12 @@ def project_root(entry: Path) -> Path:
 
 
 @stage("reading")
-def load_project(entry: Path, source: Source | None = None, overlay: Mapping[Path, Source] | None = None) -> Project:
+def load_project(entry: Path, source: Source | None = None, overlay: Mapping[Path, Source] | None = None, also: Sequence[str] = ()
+) -> Project:
     """Parse the entry and all first-party modules that it reaches; raise `SourceError` when the entry itself fails.
 
-    `overlay` holds files (by absolute path) that are not on the disk, or not yet as they are there.
+    `overlay` holds files (by absolute path) that are not on the disk, or not yet as they are there; `also` names modules that
+    the entry is to reach although it imports them in no way that can be read.
     """
     overlay = overlay or {}
     source = source or overlay.get(entry.resolve()) or read_source(entry)
@@ -79,21 +81,21 @@ def load_project(entry: Path, source: Source | None = None, overlay: Mapping[Pat
     queue = deque([(module, entry.resolve())])
     size = len(module.nodes)
     while queue:
-        if len(known) >= _MAX_MODULES or size > _MAX_NODES:
-            told = f"reaches more modules than are looked at ({len(known)} were)"
-            project.problems.append(SourceError(project.entry.path, told))
-            break
         current, path = queue.popleft()
-        for name in dict.fromkeys(current.imported_modules):
+        for name in dict.fromkeys([*current.imported_modules, *(also if current is module else ())]):
             for found in _candidates(name, [*roots, path.parent], overlay):
                 if found in known:
                     continue
+                if len(known) >= _MAX_MODULES or size > _MAX_NODES:
+                    told = f"reaches more modules than are looked at ({len(known)} were)"
+                    project.problems.append(SourceError(project.entry.path, told))
+                    return project
                 try:
                     shown = _shown(found, entry)
                     text = overlay.get(found) or read_source(found, shown)
                     loaded = Module(text, _module_name(found, root), found.name == "__init__.py")
                 except SourceError as error:
-                    project.problems.append(error)
+                    project.problems.append(error.alone())
                     known[found] = module
                     continue
                 size += len(loaded.nodes)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from migrator.facts.vendored import is_called_vendored
 from migrator.journal import NAME as JOURNAL
 from migrator.source import SourceError, most_bytes, too_large
 
@@ -38,6 +40,7 @@ _SKIPPED |= {
 _HIT = re.compile(rb"\bDataParallel\b|\bdata_parallel\b")
 _MAIN = re.compile(rb"^if\s+.*__name__", re.MULTILINE)
 _IMPORT = re.compile(rb"^[ \t]*(?:from|import)\b(?:[^\n(]|\([^)]*\))*", re.MULTILINE)
+VENDORED = "left alone: its folder says that it is somebody else's (name the file to convert it)"
 _KEPT_BYTES = 48 << 20  # of texts in memory; what is beyond is read again when it is asked for
 
 
@@ -54,10 +57,12 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A file that may be the entry of a DataParallel program; `hit` when it names DataParallel itself."""
+    """A file that may be the entry of a DataParallel program; `hit` when it names DataParallel itself, `vendored` when its
+    folder says that it is somebody else's."""
 
     path: Path
     hit: bool
+    vendored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,8 @@ def scan_tree(tree: Tree) -> list[ScanRow]:
     for candidate in found:
         program = _program(candidate.path)
         if is_program(candidate, program):
-            rows.append(_row(candidate.path, program))
+            row = _row(candidate.path, program)
+            rows.append(replace(row, result=VENDORED, questions=0) if candidate.vendored else row)
     return sorted(rows, key=lambda row: row.path)
 
 
@@ -129,10 +135,11 @@ def candidates(tree: Tree) -> tuple[list[Candidate], list[SourceError]]:
     found = [path for path in tree.files if path in hits or (path in reached and _may_start(path, texts[path]))]
     ignored = _ignored(tree.folder, found)
     real: dict[str, Candidate] = {}
-    for path in found:
-        if path not in ignored:  # a link and its file are one program
-            real.setdefault(os.path.realpath(path), Candidate(path, path in hits))
-    return list(real.values()), [*tree.problems, *texts.problems]
+    for path in sorted(found, key=os.path.islink):  # a link and its file are one program, by the name of the file
+        if path not in ignored:
+            own = Candidate(path, path in hits, is_called_vendored(path, tree.folder))
+            real.setdefault(os.path.realpath(path), own)
+    return sorted(real.values(), key=lambda one: one.path), [*tree.problems, *texts.problems]
 
 
 def _may_start(path: Path, data: bytes) -> bool:
@@ -158,8 +165,12 @@ class _Texts:
 
     def _read(self, path: Path) -> bytes:
         try:
-            with open(path, "rb", buffering=0) as stream:
-                if os.fstat(stream.fileno()).st_size <= most_bytes(path.name):
+            handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would keep us waiting
+            with open(handle, "rb", buffering=0) as stream:
+                state = os.fstat(handle)
+                if not stat.S_ISREG(state.st_mode):
+                    return b""
+                if state.st_size <= most_bytes(path.name):
                     return stream.read() or b""
             message = too_large(path.name)
         except OSError as error:
@@ -212,7 +223,7 @@ def _program(path: Path) -> Program | SourceError:
     try:
         return Program(load_project(path))
     except SourceError as error:
-        return error
+        return error.alone()
 
 
 def _row(entry: Path, program: Program | SourceError) -> ScanRow:

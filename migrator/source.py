@@ -19,7 +19,8 @@ from pathlib import Path
 # `.cuda(async=True)` stops every parser since Python 3.7.  The substitute has the same length, so that offsets hold.
 _ASYNC_KEYWORD = re.compile(r"(?<=[(,\s])async(?=\s*=(?!=))")
 _ASYNC_SUBSTITUTE = "asinc"
-_MAX_LINES = 30_000
+_MAX_LINES, _MAX_WORDS = 30_000, 150_000  # a word costs the parser up to a KiB
+_WORD = re.compile(r"\w+")
 _MAX_BYTES = 1 << 20
 _MAX_NOTEBOOK = 64 << 20  # pictures are in it
 
@@ -30,6 +31,10 @@ class SourceError(Exception):
     def __init__(self, path: str, message: str, line: int = 0, column: int = 0):
         super().__init__(f"{path}:{line}:{column}: {message}" if line else f"{path}: {message}")
         self.path, self.message, self.line, self.column = path, message, line, column
+
+    def alone(self) -> SourceError:
+        """The same without the stack that it came from, which holds whole syntax trees."""
+        return SourceError(self.path, self.message, self.line, self.column)
 
     def __reduce__(self) -> tuple[type[SourceError], tuple[str, str, int, int]]:
         return SourceError, (self.path, self.message, self.line, self.column)
@@ -134,6 +139,8 @@ def parse_tree(source: Source) -> ast.Module:
     text = source.parseable
     if text.count("\n") > _MAX_LINES:
         raise SourceError(source.path, f"has more than {_MAX_LINES} lines; it was not looked at")
+    if len(text) > _MAX_WORDS and sum(1 for _ in _WORD.finditer(text)) > _MAX_WORDS:
+        raise SourceError(source.path, f"has more than {_MAX_WORDS} words; it was not looked at")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what Python thinks of the user's escape sequences is not our matter

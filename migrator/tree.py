@@ -7,6 +7,7 @@ enough of it.  Nothing is written.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,14 @@ class Entry:
     candidate: Candidate | None = None
 
 
-Result = Conversion | SourceError | None
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """A program of a tree that is somebody else's."""
+
+    path: str
+
+
+Result = Conversion | SourceError | LeftAlone | None
 
 
 def convert_entries(entries: Sequence[Entry], options: Options, choose: Choice | None = None) -> Iterator[Result]:
@@ -41,10 +49,18 @@ def convert_entries(entries: Sequence[Entry], options: Options, choose: Choice |
     if len(entries) < ENOUGH or "fork" not in multiprocessing.get_all_start_methods():
         for entry in entries:
             yield _convert(entry, options, choose, alone=len(entries) == 1)
+            _let_go(len(entries))
         return
     yield _convert(entries[0], options)  # what this loads, the workers have
     with multiprocessing.get_context("fork").Pool(WORKERS, _begin, (options,)) as pool:
         yield from pool.imap(_work, entries[1:], chunksize=_CHUNK)
+
+
+def _let_go(programs: int) -> None:
+    """Free the program that was converted; its parts refer to each other, and Python would wait for many more of them."""
+    if programs > 1:
+        gc.collect()
+        gc.freeze()  # what is left now is for good
 
 
 def convert_source(entry: Path, source: Source, options: Options, choose: Choice | None = None) -> Conversion:
@@ -57,9 +73,11 @@ def _convert(entry: Entry, options: Options, choose: Choice | None = None, alone
         program = Program(load_project(entry.path))
         if entry.candidate is not None and not is_program(entry.candidate, program):
             return None
+        if entry.candidate is not None and entry.candidate.vendored:
+            return LeftAlone(str(entry.path))
         return convert_loaded(entry.path, program, options, choose)
     except SourceError as error:
-        return error if entry.candidate is None or entry.candidate.hit else None
+        return error.alone() if entry.candidate is None or entry.candidate.hit else None
     except RecursionError:
         return SourceError(str(entry.path), "is nested too deeply")
     except Exception as error:
@@ -74,7 +92,10 @@ _options: Options
 def _begin(options: Options) -> None:
     global _options
     _options = options
+    gc.freeze()
 
 
 def _work(entry: Entry) -> Result:
-    return _convert(entry, _options)
+    result = _convert(entry, _options)
+    gc.collect()
+    return result

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterable
 from functools import lru_cache
@@ -110,6 +111,8 @@ def _imports(path: Path) -> frozenset[str]:
     try:
         state = path.stat()
     except OSError:
+        return frozenset()
+    if not stat.S_ISREG(state.st_mode):
         return frozenset()
     return _imports_of(path, state.st_mtime_ns, state.st_size)
 

@@ -252,6 +252,9 @@ class Module:
             stack.append((child, scope, 1))
         while stack:
             current, scope, depth = stack.pop()
+            if len(self.nodes) > MAX_NODES:
+                told = f"is larger than {MAX_NODES} expressions and statements; it was not looked at"
+                raise SourceError(self.path, told)
             if depth > _MAX_DEPTH:
                 raise SourceError(self.path, "is nested too deeply; it was not looked at", _line(self.parents, current), 1)
             self.scope_of[current] = scope
@@ -261,8 +264,6 @@ class Module:
                 self.parents[child] = current
                 outside = inner is not scope and _is_evaluated_outside(current, child)
                 stack.append((child, scope if outside else inner, depth + 1))
-        if len(self.nodes) > MAX_NODES:
-            raise SourceError(self.path, f"is larger than {MAX_NODES} expressions and statements; it was not looked at")
 
     def _visit(self, node: ast.AST, scope: Scope) -> Scope:
         """Record what the node binds; return the scope of its children."""

@@ -28,6 +28,11 @@ def vendored_folder(path: Path, root: Path, entry: Path) -> Path | None:
     return None
 
 
+def is_called_vendored(path: Path, top: Path) -> bool:
+    """True for a file below `top` in a folder whose name says that its code is somebody else's."""
+    return any(_FOLDERS.fullmatch(part.lower()) for part in path.relative_to(top).parts[:-1])
+
+
 @lru_cache(maxsize=1024)
 def _is_copy(folder: Path) -> bool:
     if _FOLDERS.fullmatch(folder.name.lower()):

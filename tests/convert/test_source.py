@@ -148,7 +148,7 @@ def test_async_argument_becomes_non_blocking(tmp_path):
         (b"x = '\xff'\n", "cannot be decoded"),
         (b"# coding: klingon\nx = 1\n", "cannot be decoded: unknown encoding"),
         (codecs.BOM_UTF8 + b"# coding: latin-1\nx = 1\n", "cannot be decoded"),
-        (b"#" * (5 << 20), "is larger than 4 MiB"),
+        (b"#" * (5 << 20), "is larger than 1 MiB"),
     ],
     ids=["null", "utf-16", "bad bytes", "unknown", "mark and coding disagree", "large"],
 )
