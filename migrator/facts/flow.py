@@ -76,6 +76,17 @@ _METER_METHODS = frozenset(
         "print",
     ]
 )
+# Functions that give their first argument's rows in another type.
+_TAKES_OVER = frozenset(
+    [
+        "torch.autograd.Variable",
+        "torch.autograd.variable.Variable",
+        "torch.from_numpy",
+        "torch.as_tensor",
+        "torch.tensor",
+    ]
+    + [f"torch.{kind}Tensor" for kind in ("Float", "Long", "Double", "Int")]
+)
 _RANDOM = ("torch.rand", "torch.normal", "torch.bernoulli", "numpy.random.", "random.")
 
 
@@ -619,7 +630,7 @@ class Flow:
         if name in ("torch.cat", "torch.concat") and kinds[0] == "rows" and not any(kinds[1:]):
             dim = argument(node, "dim", 1)
             return "rows" if isinstance(dim, ast.Constant) and dim.value in (1, 2, 3) else "figure"
-        if name in ("torch.autograd.Variable", "torch.autograd.variable.Variable") and kinds and kinds[0] == "rows":
+        if name in _TAKES_OVER and kinds and kinds[0] == "rows":
             return "rows"
         if isinstance(func, ast.Attribute) and func.attr == "scale" and kinds == ["loss"]:
             return "loss"

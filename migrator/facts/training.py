@@ -621,8 +621,17 @@ class _Reader:
                             continue
                     elif use.attr != attribute:
                         continue
-                    if not self._is_global_use(owner, use):
+                    if not self._is_behind_the_call(owner, use) and not self._is_global_use(owner, use):
                         self.obstacle(owner, use, f"{dotted(use)} is also used for something else than loading")
+
+    def _is_behind_the_call(self, module: Module, node: ast.AST) -> bool:
+        """True where a step goes on with the whole batch, whose size this is."""
+        whole = self.training.whole
+        if whole is None or module.path != whole.call.path:
+            return False
+        scope = module.scope_of.get(node)
+        call = next(n for n in module.nodes if isinstance(n, ast.Call) and module.span(n) == whole.call)
+        return scope is module.scope_of.get(call) and module.span(node).start > whole.call.end
 
     def _same_value(self, module: Module, node: ast.expr, depth: int) -> Iterator[tuple[str, Scope | None]]:
         """Spellings of the same number: the name, what it was assigned from, and what calls passed for it."""

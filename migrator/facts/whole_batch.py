@@ -107,41 +107,78 @@ class _Reader:
 
     def read(self) -> WholeBatch | None:
         calls = self._calls()
-        if not calls:
+        anchor = self._anchor(calls) if calls else None
+        before = self._statements_before(anchor) if anchor is not None else None
+        if anchor is None or before is None:
             return None
-        statement = self.module.statement(calls[0])
-        before = self._statements_before(statement)
-        if before is None:
-            return None
-        for earlier in before:
-            self.flow.read([earlier])
-            self._note(earlier)
         for call in calls:
+            for earlier in [*before, *self._branch_before(anchor, call)]:
+                self.flow.read([earlier])
+                self._note(earlier)
+            before = []
             self.flow.kind(call)
-        self._check_late(statement)
+        self._check_late(anchor)
         given = self._ancestors({name for call in calls for name in names_in_arguments(call)} & set(self.flow.kinds))
         late = [use for use in self._uses(self.loop) if self._is_late(use, calls)]
-        return self._place(calls, given, late)
+        return self._place(calls, anchor, given, late)
 
     # ---------------------------------------------------------------- the call and what stands before it
     def _calls(self) -> list[ast.Call]:
-        """The one call of each wrapped model in a step: simple statements, one after the other."""
+        """The calls of wrapped models in a step, in simple statements."""
         calls = [n for n in ast.walk(self.loop) if isinstance(n, ast.Call) and self._is_forward(n)]
         calls.sort(key=lambda call: self.module.span(call).start)
         statements = [self.module.statement(call) for call in calls]
         if not calls or not all(isinstance(s, ast.Assign | ast.AugAssign | ast.Expr) for s in statements):
             self.flow.stop(self.loop, "the model's call was not found")
             return []
-        block = self.module.block(statements[0])
-        places = [block.index(s) if s in block else -9 for s in statements]
-        if len({dotted(call.func) for call in calls}) < len(calls) or places[-1] - places[0] != len(calls) - 1:
-            self.flow.stop(calls[1], "the model is called more than once in a step")
-            return []
         past = [call for call in calls if is_past_wrapper(self.program, self.module, call.func)]
         if past:
             self.flow.stop(past[0], "the model is run past its wrapper")
             return []
         return calls
+
+    def _anchor(self, calls: list[ast.Call]) -> ast.stmt | None:
+        """The first of the calls' statements, or the `if` of which each branch has one call."""
+        statements = [self.module.statement(call) for call in calls]
+        block = self.module.block(statements[0])
+        if all(statement in block for statement in statements):
+            between = block[block.index(statements[0]) : block.index(statements[-1])]
+            touched = {use.name for s in between if s not in statements for use in self._uses(s)}
+            if len({dotted(call.func) for call in calls}) == len(calls) and not touched:
+                return statements[0]
+        for ancestor in self.module.ancestors(calls[0]):
+            if ancestor is self.loop:
+                break
+            if (
+                isinstance(ancestor, ast.If)
+                and len(calls) > 1
+                and self._has_one_in_each(ancestor, statements) == len(calls)
+            ):
+                return ancestor
+        self.flow.stop(calls[-1], "the model is called more than once in a step")
+        return None
+
+    def _has_one_in_each(self, node: ast.If, statements: list[ast.stmt]) -> int:
+        """The number of calls in the branches of an `if`, or nothing where a branch has none or several."""
+        found = 0
+        for block in filter(None, (node.body, node.orelse)):  # without an `else`, all processes make no call alike
+            if len(block) == 1 and isinstance(block[0], ast.If):
+                inner = self._has_one_in_each(block[0], statements)
+            else:
+                inner = sum(statement in block for statement in statements)
+                inner = inner if inner == 1 else 0
+            if not inner:
+                return 0
+            found += inner
+        return found
+
+    def _branch_before(self, anchor: ast.stmt, call: ast.Call) -> list[ast.stmt]:
+        """What a branch does before its call."""
+        statement = self.module.statement(call)
+        if not isinstance(anchor, ast.If):
+            return []
+        block = self.module.block(statement)
+        return block[: block.index(statement)]
 
     def _is_forward(self, call: ast.Call) -> bool:
         """A call of the wrapped model, or of its `forward`, which exchanges gradients just the same."""
@@ -264,9 +301,8 @@ class _Reader:
         return found
 
     # ---------------------------------------------------------------- what is put together, and where
-    def _place(self, calls: list[ast.Call], given: set[str], late: list[_Use]) -> WholeBatch:
+    def _place(self, calls: list[ast.Call], statement: ast.stmt, given: set[str], late: list[_Use]) -> WholeBatch:
         statements = [self.module.statement(call) for call in calls]
-        statement = statements[0]
         uses = [*self.early, *late]
         roots = dict.fromkeys(root for use in uses if use.name not in given for root in self._roots(use.name, given))
         places = {root: self._first_use(root, statement) for root in roots}
@@ -283,6 +319,8 @@ class _Reader:
                 self.flow.stop(use.node, f"{text} is looked at before the model is called")
             elif use.statement in statements or (isinstance(use.node, ast.Subscript) and text not in taken):
                 inline.append(self.module.span(use.node))
+            elif isinstance(statement, ast.If):
+                self.flow.stop(use.node, f"{text} is looked at behind the branches that call the model")
             else:
                 after[use.name] = None
         self._check_behind(given - set(after))

@@ -155,3 +155,20 @@ def test_the_bare_network_under_another_name_is_no_call_of_the_wrapped_model() -
     bare = ((SUM), (EPOCHS, "    net = model.module\n"), (MODEL, "            out = net(x)\n"))
     conversion = convert_program(Path("train.py"), Options(), Source("train.py", edited(*bare)))
     assert conversion.way == "call" and "past its wrapper" in conversion.reason
+
+
+def test_each_branch_of_a_step_calls_the_model_once() -> None:
+    branches = "            if args.epochs > 5:\n                out = model(x)\n            else:\n                out = model(x * 2)\n"
+    assert step(SUM, (MODEL, branches))[1:6] == [
+        "y = whole_batch(y)",
+        "if args.epochs > 5:",
+        "out = whole_batch(model(x))",
+        "else:",
+        "out = whole_batch(model(x * 2))",
+    ]
+
+
+def test_a_second_call_behind_the_first_keeps_the_batch_whole() -> None:
+    again = MODEL + "            out = out + model(x)\n"
+    conversion = convert_program(Path("train.py"), Options(), Source("train.py", edited(SUM, (MODEL, again))))
+    assert conversion.way == "call" and "more than once" in conversion.reason
