@@ -142,6 +142,9 @@ def measure(folder: Path, rounds: int) -> list[Figure]:
     noop = [sys.executable, "-m", "libcst.tool", "codemod", "-j", "1", "noop.NOOPCommand", str(folder / "train.py")]
     own, other, memory = compare(convert, noop, folder, rounds)
     figures = [Figure("convert a 400-line program / libcst no-op codemod", own / other, 1.25, 0.75, _times(own, other))]
+    page = [*tool, "review", "train.py", "--no-open", "--output", "review.html"]
+    own, other, _ = compare(page, convert, folder, rounds)
+    figures.append(Figure("review of the same program / convert", own / other, 1.5, 1.35, _times(own, other)))
     words = [sys.executable, "-c", IN_PROCESS, "train.py", str(rounds)]
     done = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True, env=environment(folder))
     inside, parse = map(float, done.stdout.split())

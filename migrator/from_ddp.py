@@ -48,8 +48,10 @@ def convert_from_ddp(entry: Path, program: Program, options: Options, overlay: M
     if not form.own and done.way != "distributed":
         why = Diagnostic(RULE.id, found[0].at, _NEEDS_WHOLE.format(done.reason), "question", None, "display-only")
         return Conversion(shown, "unchanged", (), (why,), "")
-    changes = _joined(program, first, between, done.changes)
-    rows = [*undone, *(_moved(program, between, d) for d in done.diagnostics)]
+    moved = {d: _moved(program, between, d) for d in done.diagnostics}
+    places = {d.at: there.at for d, there in moved.items()}
+    changes = _joined(program, first, between, [_relabelled(change, places) for change in done.changes])
+    rows = [*undone, *moved.values()]
     if not form.own:
         rows.append(RULE.note(found[0].at, _PER_PROCESS))
     rows += [
@@ -95,7 +97,7 @@ def _bound(alias: ast.alias) -> str:
 
 # -------------------------------------------------------------------- two steps told as one
 def _joined(
-    program: Program, first: list[FileChange], between: Mapping[str, Source], second: tuple[FileChange, ...]
+    program: Program, first: list[FileChange], between: Mapping[str, Source], second: list[FileChange]
 ) -> Iterator[FileChange]:
     """Each file from what it is to what it becomes, with the labels of both steps on its own lines."""
     one = {change.path: change for change in first}
@@ -128,6 +130,18 @@ def _joined(
             if line.lstrip().startswith(("import ", "from ")):
                 after_labels.setdefault(number, rule)
         yield FileChange(path, undone.before, after, undone.source, before_labels, after_labels)
+
+
+def _relabelled(change: FileChange, places: Mapping[Span, Span]) -> FileChange:
+    """The change with labels that name the places of the user's file."""
+
+    def there(labels: Mapping[int, frozenset[Label]]) -> dict[int, frozenset[Label]]:
+        return {
+            line: frozenset((rule, reason, places.get(at, at) if at is not None else None) for rule, reason, at in own)
+            for line, own in labels.items()
+        }
+
+    return replace(change, labels_before=there(change.labels_before), labels_after=there(change.labels_after))
 
 
 def _same(left: str, right: str) -> dict[int, int]:

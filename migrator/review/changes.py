@@ -147,13 +147,14 @@ def _read_file(diff: FileDiff, of_label: dict[object, set[str]], names: frozense
 
 
 def _import_rows(diff: FileDiff) -> Iterator[int]:
-    """The rows of imports that the file gets at its top level."""
+    """The rows of imports that the file gets, changes or loses at its top level."""
     is_open = False  # behind the opening bracket of an import of several lines
     for number, row in enumerate(diff.rows):
-        line = diff.new[row.new] if row.changed and row.old is None and row.new is not None else ""
-        if line.startswith(("import ", "from ")) or (is_open and line):
+        sides = [diff.new[row.new]] if row.new is not None else []
+        sides += [diff.old[row.old]] if row.old is not None else []
+        if row.changed and (is_open or all(line.startswith(("import ", "from ")) for line in sides)):
             yield number
-            is_open = ")" not in line and ("(" in line or is_open)
+            is_open = ")" not in sides[0] and ("(" in sides[0] or is_open)
         else:
             is_open = False
 

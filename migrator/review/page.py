@@ -70,7 +70,7 @@ class PlaceView:
 
 @dataclass(frozen=True, slots=True)
 class ProgramView:
-    """A program on the page; `told` is why there is nothing to do."""
+    """A program on the page; `told` is why there is nothing to do, `alone` runs it as one process."""
 
     anchor: str
     conversion: Conversion
@@ -81,6 +81,8 @@ class ProgramView:
     rules: list[RuleView]
     changes: Changes
     map: list[Group]
+    from_ddp: bool
+    alone: str
     command: str
     check: str
     check_choice: str
@@ -210,6 +212,8 @@ def _program(conversion: Conversion, report: Report, anchor: str) -> ProgramView
         rules=list(by_rule.values()),
         changes=changes,
         map=understand(program),
+        from_ddp=not program.wraps and bool(program.existing_ddp),
+        alone=f"python {program.project.command}",
         command=convert_command(conversion.entry, options),
         check=check,
         check_choice=check_choice,
