@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from codemods.base import Diagnostic
+from codemods.base import Diagnostic, Level
 from migrator.facts.neighbours import other_programs_using
 from migrator.facts.program import Program
 from migrator.facts.syntax import Span
@@ -21,6 +21,7 @@ from migrator.facts.vendored import vendored_folder
 # Their results only work in a program whose processes have met, and that divides its batches in the same way.
 _GROUP_ONLY = frozenset({"MG201", "MG202", "MG203", "MG204", "MG301", "MG305", "MG405", "MG702"})
 _DROPS = "MG309"
+_SPELLING = "MG00"  # what only says in today's words what is said already: several processes do not need it
 
 
 def without_vendored(program: Program, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
@@ -39,7 +40,8 @@ def _left_to_a_person(diagnostic: Diagnostic, copies: dict[str, Path | None]) ->
     if folder is None:
         return diagnostic
     told = f"{diagnostic.message}: not converted, because {os.path.relpath(folder)} is a copy of a library, which stays as it is"
-    return replace(diagnostic, level="question", fix=None, message=told, applicability="display-only")
+    level: Level = "note" if diagnostic.rule.startswith(_SPELLING) else "question"
+    return replace(diagnostic, level=level, fix=None, message=told, applicability="display-only")
 
 
 def needed_elsewhere(program: Program, diagnostics: Iterable[Diagnostic]) -> str:

@@ -715,11 +715,7 @@ class _Reader:
                 if any(isinstance(n, ast.Call) and dotted(n.func) == "len" for n in ast.walk(other)):
                     return True
             if isinstance(ancestor, ast.stmt):
-                return (
-                    isinstance(ancestor, ast.Assign)
-                    and len(ancestor.targets) == 1
-                    and dotted(ancestor.targets[0]) == dotted(node)
-                )
+                return isinstance(ancestor, ast.Assign) and _keeps_name(ancestor, node)
         return False
 
     # ---------------------------------------------------------------- evaluation
@@ -787,6 +783,18 @@ class _Reader:
                     if any(self._is_at(v, {loader.at}) for v in self.resolver.values(owner, target)):
                         return True
         return False
+
+
+def _keeps_name(node: ast.Assign, value: ast.AST) -> bool:
+    """`x.size = x.size`, or one of several such: `epochs, size = config.epochs, config.size`."""
+    if len(node.targets) != 1:
+        return False
+    target, name = node.targets[0], dotted(value) or ""
+    if not isinstance(target, ast.Tuple):
+        return dotted(target) == name
+    given = node.value.elts if isinstance(node.value, ast.Tuple) else []
+    pairs = zip(target.elts, given, strict=False)
+    return any(one is value and dotted(to) == name.rpartition(".")[2] for to, one in pairs)
 
 
 def _is_method(module: Module, function: ast.FunctionDef) -> bool:

@@ -360,11 +360,7 @@ class _Reader:
 
     def _is_tensor(self, name: str) -> bool:
         """True for a batch that is moved by a method of its own, or asked for its size."""
-        moved = any(
-            isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("cuda", "to")
-            for definition in self.redefined.get(name, ())
-            for value in [_plain_values(definition).get(name)]
-        )
+        moved = any(_is_moved(_plain_values(definition).get(name)) for definition in self.redefined.get(name, ()))
         return moved or any(self._asks_size(use) for use in self._uses(self.loop) if use.name == name)
 
     def _is_whole_before(self, name: str, places: dict[str, ast.stmt], statement: ast.stmt) -> bool:
@@ -400,6 +396,15 @@ class _Reader:
 def names_in_arguments(call: ast.Call) -> set[str]:
     """Names among the arguments of a call."""
     return {name for part in [*call.args, *(k.value for k in call.keywords)] for name in names_in(part)}
+
+
+def _is_moved(value: ast.expr | None) -> bool:
+    """`x.cuda()`, `batch[1].to(device).squeeze()`."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        if value.func.attr in ("cuda", "to"):
+            return True
+        value = value.func.value
+    return False
 
 
 def _plain_values(node: ast.stmt) -> dict[str, ast.expr]:
