@@ -88,12 +88,14 @@ def put(new: Path, place: Path, copy: Path) -> None:
 
 
 def files_of(folder: Path, ending: str = "") -> list[str]:
-    """Relative paths of a project's files, without version control, environments and caches."""
+    """Relative paths of a project's files, without version control, environments and caches; of a huge one the first."""
     found: list[str] = []
+    seen = 0
     for base, folders, files in os.walk(folder):
         folders[:] = sorted(f for f in folders if f not in LEFT_OUT)
+        seen += len(files) + len(folders)
         found += [os.path.relpath(os.path.join(base, f), folder) for f in sorted(files) if f.endswith(ending)]
-        if len(found) > ENTRY_TOTAL:
+        if seen > ENTRY_TOTAL:
             break
     return found
 

@@ -30,6 +30,8 @@ ALL = ("every rank evaluates everything: the same metric, for more work", "every
 DROPOUT = ("the masks of dropout are equal on all ranks, as on DataParallel's devices of one seed", "inside the model")
 WRAPPED = ("a wrapped model has `.module`; the fix is for one process, where accelerate does not wrap", "")
 KEYS = ("with several processes the keys are the original's; the fix makes one process write the same", "")
+MOVED = ("a batch that is on its device already is moved to it once more", "")
+LOUD = ("every rank prints", "rank 1 prints the program's lines too")
 PLAIN = ("without scaling or accumulation accelerator.backward(loss) is loss.backward()", "")
 
 Expected = str | tuple[str, str]  # the kind of the first finding, or why there is none
@@ -51,6 +53,7 @@ TABLE: dict[tuple[str, str], dict[str, Expected]] = {
     },
     ("distributed", "accelerate"): {
         "MG702@train.py:42": SHARE,
+        "MG319@train.py:43": MOVED,
         "MG411@train.py:46": PLAIN,
         "MG702@train.py:57": ALL,
         "MG502@train.py:70": RACE,
@@ -58,6 +61,7 @@ TABLE: dict[tuple[str, str], dict[str, Expected]] = {
         "MG305@train.py:78": "wrap",
         "MG503@train.py:80": "files",
         "MG203@train.py:81": "random",
+        "MG514@train.py:85": LOUD,
         "MG501@train.py:90": "files",
         "MG611@train.py:90": KEYS,
         "MG306@train.py:91": WRAPPED,
@@ -109,7 +113,7 @@ def checked(server: ForkServer, entry: Path, conversion: Conversion) -> Verdict:
     return verify(request, server)
 
 
-@pytest.mark.parametrize(("program", "target"), TABLE, ids="-".join)
+@pytest.mark.parametrize(("program", "target"), TABLE, ids=["-".join(key) for key in TABLE])
 def test_every_fix_has_its_line_in_the_table(tmp_path: Path, program: str, target: str) -> None:
     conversion = convert_program(project(program, tmp_path / "project"), Options(target=target))
     assert conversion.way == WAYS[program]
@@ -123,7 +127,7 @@ def test_a_quarter_as_many_fixes_are_left_out_as_faults_are_planted() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("program", "target"), TABLE, ids="-".join)
+@pytest.mark.parametrize(("program", "target"), TABLE, ids=["-".join(key) for key in TABLE])
 def test_with_all_its_fixes_the_program_is_equal(server: ForkServer, tmp_path: Path, program: str, target: str) -> None:
     entry = project(program, tmp_path / "project")
     verdict = checked(server, entry, convert_program(entry, Options(target=target)))
