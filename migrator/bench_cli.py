@@ -31,6 +31,13 @@ def register(app: typer.Typer, with_script_arguments: type[TyperCommand]) -> Non
     app.command(cls=with_script_arguments)(launch)
 
 
+def _settle(program: Path | None) -> None:
+    """Finish or undo what an interrupted --write left around the program."""
+    from migrator.cli import settle_above
+
+    settle_above(*([] if program is None else [program]))
+
+
 def _fail(message: str, code: int = 4) -> NoReturn:
     from migrator.console import tell
 
@@ -80,6 +87,7 @@ def advise(
 
     if program is None and not params:
         _fail("give a program, or --params", 2)
+    _settle(program)
     try:
         reading = advising.Reading() if program is None else read_program(program)
         count = advising.parse_count(params) if params else max((n for _, n, _ in reading.models), default=0)
@@ -221,6 +229,7 @@ def bench(
     for path in (program, after):
         if path is not None and not path.is_file():
             _fail(f"{path}: no such file")
+    _settle(program)
     targets = tuple(dict.fromkeys(to or ["ddp"]))
     for target in targets:
         if target not in ("ddp", "accelerate"):

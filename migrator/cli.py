@@ -81,7 +81,7 @@ def _settle(journals: Iterable[Path]) -> bool:
     return settled
 
 
-def _settle_above(*paths: Path) -> None:
+def settle_above(*paths: Path) -> None:
     """The same for the trees that the paths lie in."""
     from migrator.journal import journals_above
 
@@ -114,7 +114,7 @@ def _entries(paths: Sequence[Path], options: Options) -> tuple[list[Entry], list
     from migrator.scan import candidates
     from migrator.tree import Entry
 
-    _settle_above(*paths)
+    settle_above(*paths)
     entries: dict[Path, Entry] = {}
     problems: list[SourceError] = []
     for path in paths:
@@ -303,7 +303,7 @@ def convert(
     if report is not None:
         _write_report(report, conversions, errors, options)
     if write or output is not None:
-        _settle_above(*([] if output is None else [output]))
+        settle_above(*([] if output is None else [output]))
         if errors and not in_tree:
             _fail("nothing was written")
         _write(conversions, bases, options, output, allow_dirty, choose is not None)
@@ -486,7 +486,7 @@ def scan(
 
     if not path.exists():
         _fail(f"{path}: {'is a broken symbolic link' if path.is_symlink() else 'no such file or folder'}")
-    _settle_above(path)
+    settle_above(path)
     rows = scan_tree(_walk(path)) if path.is_dir() else [scan_file(path)]
     if output_format == "json":
         import json
@@ -609,7 +609,7 @@ def verify(
         _fail(
             f"{before}: is a notebook, which only its own kernel runs: convert it, and compare two runs of its cells", 3
         )
-    _settle_above(before)
+    settle_above(before)
     options = _options({**policies, "target": to}, before)
     wanted = Wanted(
         before=before,

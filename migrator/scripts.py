@@ -19,7 +19,8 @@ from migrator.launch import COUNT_GPUS, launch_line
 from migrator.project import Project
 from migrator.source import Source, SourceError
 
-_SUFFIXES = (".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".pbs", ".mk")
+_PAGES = (".md", ".rst")
+_SUFFIXES = (".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".pbs", ".mk", *_PAGES)
 _NAMES = ("readme", "makefile", "gnumakefile")
 _SKIPPED = {"node_modules", "site-packages", "venv", "__pycache__", "build", "dist"}
 _DEPTH, _MOST_FOLDERS, _MOST_FILES, _LONGEST = 2, 300, 100, 200_000
@@ -77,7 +78,7 @@ def read_script(project: Project, path: Path) -> Source:
 
 
 def _in_script(project: Project, options: Options, path: Path, source: Source) -> Iterator[LaunchLine]:
-    is_page = path.name.lower().startswith("readme")
+    is_page = path.name.lower().startswith("readme") or path.suffix in _PAGES
     visible = ""
     start = 0
     for number, line in enumerate(source.text.splitlines(keepends=True), 1):

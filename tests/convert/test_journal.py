@@ -242,7 +242,11 @@ def test_a_process_that_still_writes_is_left_alone(tmp_path, cli):
     assert "was undone" in cli("scan", ".").stderr
 
 
-@pytest.mark.parametrize("words", [["convert", "pkg/two.py"], ["convert", "."], ["scan", "pkg"], ["verify", "one.py"]])
+@pytest.mark.parametrize(
+    "words",
+    [["convert", "pkg/two.py"], ["convert", "."], ["scan", "pkg"], ["verify", "one.py"], ["advise", "one.py"]],
+    ids=" ".join,
+)
 def test_every_command_settles_the_journal_above_and_below_its_paths(cli, tmp_path, words):
     interrupted(tmp_path)
     cli(*words)
@@ -260,6 +264,14 @@ def test_links_stay_links_and_files_without_hard_links_are_copied(tmp_path, monk
     assert (tmp_path / "link.py").is_symlink()
     assert (tmp_path / "one.py").read_bytes() == b"new\n"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link.py", "one.py", "pkg"]
+
+
+def test_one_read_only_file_among_several_leaves_all_as_they_were(tmp_path):
+    make(tmp_path)
+    (tmp_path / "pkg/two.py").chmod(0o444)
+    with pytest.raises(WriteError, match=r"two\.py: is read-only"):
+        write(tmp_path)
+    assert is_old(tmp_path)
 
 
 def test_the_journal_is_on_the_disk_before_the_first_target_changes(tmp_path, monkeypatch):

@@ -85,7 +85,18 @@ def test_a_line_that_gives_python_its_own_options_is_only_shown(cli, train):
 
 
 @pytest.mark.parametrize(
-    "name", ["README", "README.md", "readme.rst", "Makefile", "job.slurm", "job.sbatch", "scripts/a.sh", "a/b/run.bash"]
+    "name",
+    [
+        "README",
+        "README.md",
+        "readme.rst",
+        "docs/training.md",
+        "Makefile",
+        "job.slurm",
+        "job.sbatch",
+        "scripts/a.sh",
+        "a/b/run.bash",
+    ],
 )
 def test_scripts_and_pages_are_found_in_the_folders_around(cli, train, name):
     path = train.parent / name
