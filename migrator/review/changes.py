@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from codemods.base import Diagnostic
+from migrator.cells import by_cell
 from migrator.convert import Conversion
-from migrator.edits import AddHelper, AddImport
+from migrator.edits import AddHelper, AddImport, Label
 from migrator.helpers import with_needs
 from migrator.review.differing import FileDiff, Marks, Row, compare
 from migrator.review.painting import Token, line_html, paint
@@ -99,10 +100,11 @@ def read_changes(conversion: Conversion) -> Changes:
     for name, diagnostic in fix_ids(conversion).items():
         if diagnostic.fix is not None:
             label = (diagnostic.rule, diagnostic.fix.reason, diagnostic.at)
-            of_label.setdefault(label, set()).add(name)
+            of_label.setdefault(_key(label), set()).add(name)
     wanted = {e.name for f in fixes.values() for e in _edits(f) if isinstance(e, AddHelper)}
     names = frozenset(helper.name for helper in with_needs(wanted))
-    files = [_read_file(compare(change), of_label, names) for change in conversion.changes]
+    parts = [part for change in conversion.changes for part in by_cell(change)]
+    files = [_read_file(compare(part), of_label, names) for part in parts]
     for fix in fixes.values():
         for file in (file for file in files if fix.id in file.rows_of):
             fix.hunks += _hunks(file, file.rows_of[fix.id])
@@ -126,6 +128,12 @@ def read_changes(conversion: Conversion) -> Changes:
     )
 
 
+def _key(label: Label) -> object:
+    """What tells labels of different fixes apart, wherever their places are told: a notebook's cells are one program."""
+    rule, reason, at = label
+    return rule, reason, at and (at.path.partition(":cell ")[0], at.start, at.end)
+
+
 def _edits(fix: Fix) -> tuple[object, ...]:
     return fix.diagnostic.fix.edits if fix.diagnostic.fix is not None else ()
 
@@ -137,7 +145,7 @@ def _read_file(diff: FileDiff, of_label: dict[object, set[str]], names: frozense
     owners: dict[int, frozenset[str]] = {}
     for number, row in enumerate(diff.rows):
         if row.changed and number not in shared and number not in imports and not diff.is_new:
-            owners[number] = frozenset(name for label in diff.labels(row) for name in of_label.get(label, ()))
+            owners[number] = frozenset(name for label in diff.labels(row) for name in of_label.get(_key(label), ()))
     _adopt(owners)
     rows_of: dict[str, list[int]] = {}
     for number in sorted(owners):

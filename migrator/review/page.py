@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from codemods.base import Diagnostic, Options, Rule
 from migrator.convert import WRAPS, Conversion
 from migrator.facts.program import Program
 from migrator.facts.syntax import Span
+from migrator.notebook import Notebook, place_in_cell
 from migrator.project import load_project
 from migrator.reports import Report
 from migrator.review.changes import Changes, Fix, read_changes
@@ -81,6 +82,7 @@ class ProgramView:
     rules: list[RuleView]
     changes: Changes
     map: list[Group]
+    is_notebook: bool
     from_ddp: bool
     alone: str
     command: str
@@ -211,7 +213,8 @@ def _program(conversion: Conversion, report: Report, anchor: str) -> ProgramView
         told=[d.message for d in conversion.diagnostics if d.rule == NOTHING],
         rules=list(by_rule.values()),
         changes=changes,
-        map=understand(program),
+        map=[_told(group, program) for group in understand(program)],
+        is_notebook=isinstance(program.entry_module.source, Notebook),
         from_ddp=not program.wraps and bool(program.existing_ddp),
         alone=f"python {program.project.command}",
         command=convert_command(conversion.entry, options),
@@ -221,6 +224,18 @@ def _program(conversion: Conversion, report: Report, anchor: str) -> ProgramView
         wraps_take=[(name, refusal.why) for name, refusal in every.items() if name not in wraps],
         key=digest.hexdigest()[:16],
     )
+
+
+def _told(group: Group, program: Program) -> Group:
+    """A group with the places of a notebook as cells and their lines."""
+    seen = []
+    for one in group.seen:
+        source = program.module_at(one.at).source
+        if isinstance(source, Notebook):
+            cell, line = place_in_cell(source.text, one.at.line)
+            one = replace(one, at=replace(one.at, path=f"{source.path}:cell {cell}", line=line))
+        seen.append(one)
+    return replace(group, seen=tuple(seen))
 
 
 def _places(conversion: Conversion, program: Program, level: str) -> Iterator[PlaceView]:

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import re
 from pathlib import Path
 
@@ -172,6 +173,31 @@ def test_several_programs_share_a_page_and_what_cannot_be_read_is_named(cli, tmp
     assert "c.py" in document.all(class_="failed")[0].text
     ids = [element.attributes["id"] for element in document.all() if "id" in element.attributes]
     assert len(ids) == len(set(ids))
+
+
+def test_a_notebook_is_told_by_cells_and_starts_without_torchrun(folder):
+    body = PROGRAM.replace("import argparse\n\n", "").replace("args.epochs", "2")
+    body = "".join(line for line in body.splitlines(True) if "pars" not in line).partition("\n\n\nif __name__")[0]
+    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": body}]
+    cells += [{**cells[0], "source": "main()\n"}]
+    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    document = read(page_of(convert(json.dumps(notebook), "train.ipynb")))
+    (wrap,) = [fix for fix in document.all(class_="fix") if fix.attributes["data-rule"] == "MG301"]
+    assert "train.ipynb:cell 1" in wrap.all("figcaption")[0].text
+    assert code_of(wrap, "ins") == ["    model = wrap_model(nn.Linear(4, 2))"]
+    assert all(fix.all("figure") for fix in document.all(class_="fix"))
+    assert "train.ipynb:cell 2:1" in document.all("dl", class_="map")[0].text
+    copies = [button.attributes["data-copy"] for button in document.all("button", class_="copy")]
+    assert copies == ["mgmigrate convert train.ipynb --to ddp --write"]
+
+
+def test_a_program_in_ddp_form_is_not_said_to_use_data_parallel(folder):
+    Path("train.py").write_text(convert(PROGRAM).changes[0].after)  # what this tool makes is such a program
+    conversion = convert(Path("train.py").read_text(), target="accelerate")
+    document = read(page_of(conversion, target="accelerate"))
+    assert conversion.changes
+    assert document.all("header", class_="top")[0].text.split()[:3] == ["DistributedDataParallel", "→", "Hugging"]
+    assert "Distributed already" in document.all("dl", class_="map")[0].text
 
 
 # ---------------------------------------------------------------- what verify said
