@@ -87,7 +87,7 @@ class Conversion:
 
 
 # Given the whole conversion, what is told in the place of each fix that is left out (see migrator.selection).
-Choice = Callable[[Conversion], Mapping[Diagnostic, Diagnostic]]
+Choice = Callable[[Conversion], Mapping[Diagnostic, Diagnostic | None]]
 
 
 def convert_program(
@@ -148,18 +148,29 @@ def convert_project(entry: Path, program: Program, options: Options, choose: Cho
     shown = project.entry.path
     if not program.wraps:
         return _nothing_to_do(program, shown, tuple(_problem(error) for error in project.problems), options)
-    sharing, diagnostics = diagnose(program, options)
-    diagnostics = _whole_or_nothing(program, diagnostics)
+    sharing, diagnostics = diagnose(program, replace(options, select=(), ignore=()))
+    diagnostics = _whole_or_nothing(program, diagnostics, options)
     diagnostics, changes = apply_fixes(project, program, diagnostics, options)
-    whole = _conversion(program, options, sharing, diagnostics, changes)
-    left_out = choose(whole) if choose is not None else {}
-    if not left_out:
-        return whole
-    diagnostics, changes = apply_fixes(project, program, [left_out.get(d, d) for d in diagnostics], options)
-    chosen = _conversion(program, options, sharing, diagnostics, changes)
-    if any(d.fix and d.rule in JOINS | WRAPS for d in chosen.diagnostics):
-        return chosen
-    return replace(chosen, launch=f"python {project.command}", way="", reason="")  # it stays one process
+    conversion = _conversion(program, options, sharing, diagnostics, changes)
+    for left_out in (_by_rule(options), choose):
+        told = left_out(conversion) if left_out is not None else {}
+        if not told:
+            continue
+        rows = [told.get(d, d) for d in diagnostics]
+        diagnostics, changes = apply_fixes(project, program, [d for d in rows if d is not None], options)
+        conversion = _conversion(program, options, sharing, diagnostics, changes)
+        if not any(d.fix and d.rule in JOINS | WRAPS for d in diagnostics):  # it stays one process
+            conversion = replace(conversion, launch=f"python {project.command}", way="", reason="")
+    return conversion
+
+
+def _by_rule(options: Options) -> Choice | None:
+    """What leaves out the rules that are not selected."""
+    if not options.select and not options.ignore:
+        return None
+    from migrator.selection import unselected
+
+    return unselected({rule.id for rule in load_rules() if not _selected(rule, options)})
 
 
 def _whole(conversion: Conversion, choose: Choice | None) -> Conversion:
@@ -167,8 +178,9 @@ def _whole(conversion: Conversion, choose: Choice | None) -> Conversion:
     left_out = choose(conversion) if choose is not None else {}
     if not left_out:
         return conversion
-    told = tuple(left_out.get(d, d) for d in conversion.diagnostics)
-    return replace(conversion, outcome="unchanged", changes=(), diagnostics=told, launch="", way="", reason="")
+    told = (left_out.get(d, d) for d in conversion.diagnostics)
+    rows = tuple(d for d in told if d is not None)
+    return replace(conversion, outcome="unchanged", changes=(), diagnostics=rows, launch="", way="", reason="")
 
 
 def _conversion(
@@ -213,13 +225,14 @@ def _checked(rules: Sequence[Rule], program: Program, sharing: Sharing, options:
     return [diagnostic for rule in rules for diagnostic in rule.check(context)]
 
 
-def _whole_or_nothing(program: Program, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+def _whole_or_nothing(program: Program, diagnostics: list[Diagnostic], options: Options) -> list[Diagnostic]:
     """Without one converted wrap the rest stays as well: several processes would each use all GPUs.
 
     What a person has to decide is still asked; run again after that, the rest is converted.
     """
     wraps = {wrap.at for wrap in program.wraps}
-    asked = [d for d in diagnostics if d.level == "question" and d.at in wraps]
+    left_out = {rule.id for rule in load_rules() if not _selected(rule, options)}
+    asked = [d for d in diagnostics if d.level == "question" and d.at in wraps and d.rule not in left_out]
     if not asked or any(d.fix for d in diagnostics if d.at in wraps):
         return diagnostics
     return [d for d in diagnostics if d.fix is None]
