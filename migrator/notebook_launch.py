@@ -36,8 +36,9 @@ def convert_notebook(entry: Path, program: Program, options: Options, choose: Ch
         program.entry = Entry("flat", region.first, region.last)
         program.seeds_itself = True  # forks go on with the random numbers of the notebook
 
-    def chosen(whole: Conversion) -> Mapping[Diagnostic, Diagnostic]:
-        left = {d: replace(d, level="note", fix=None, message="") for d in whole.diagnostics if _is_idle(d, region)}
+    def chosen(whole: Conversion) -> Mapping[Diagnostic, Diagnostic | None]:
+        left: dict[Diagnostic, Diagnostic | None] = {}
+        left |= {d: replace(d, level="note", fix=None, message="") for d in whole.diagnostics if _is_idle(d, region)}
         if choose is not None:
             shown = {_placed(d, source): d for d in whole.diagnostics}
             left |= {shown[d]: other for d, other in choose(_in_cells(whole, source)).items()}

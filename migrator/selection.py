@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 
 from codemods import load_rules
 from codemods.base import INVARIANTS, Diagnostic, Invariant, Rule
-from migrator.convert import JOINS, WRAPS, Conversion
+from migrator.convert import JOINS, WRAPS, Choice, Conversion
 from migrator.edits import Inline
 
 SCHEMA_VERSION = 1
@@ -174,15 +174,36 @@ def _hint(name: str, fixes: Mapping[str, Diagnostic]) -> str:
     return "`mgmigrate convert --format json` lists the ids of the fixes" if fixes else "nothing was converted"
 
 
-def selected(choose: Callable[[Conversion], Iterable[str]]) -> Callable[[Conversion], dict[Diagnostic, Diagnostic]]:
+def selected(choose: Callable[[Conversion], Iterable[str]]) -> Choice:
     """What `convert_program` takes as its `choose`: what is told in the place of each fix that is left out.
 
     `choose` gives the ids that are refused.  Where an invariant does not hold any more, a person has to see to it.
     """
 
-    def replaced(conversion: Conversion) -> dict[Diagnostic, Diagnostic]:
+    def replaced(conversion: Conversion) -> dict[Diagnostic, Diagnostic | None]:
         fixes = fix_ids(conversion)
         return {fixes[name]: _told(fixes[name], one) for name, one in refusals(fixes, choose(conversion)).items()}
+
+    return replaced
+
+
+def unselected(rules: Collection[str]) -> Choice:
+    """What `--select` and `--ignore` leave out: all that these rules say, and what depends on their fixes.
+
+    The user has decided, so that nothing is left to decide: what does not hold any more is worth knowing, no question.
+    """
+
+    def replaced(conversion: Conversion) -> dict[Diagnostic, Diagnostic | None]:
+        fixes = fix_ids(conversion)
+        rows: dict[Diagnostic, Diagnostic | None] = {d: None for d in conversion.diagnostics if d.rule in rules}
+        for name, one in refusals(fixes, [name for name, fix in fixes.items() if fix.rule in rules]).items():
+            if one.cause and fixes[name].rule not in rules:
+                rows[fixes[name]] = _told(fixes[name], one)
+            elif one.breaks:
+                said = _told(fixes[name], one)
+                message = said.message.replace("left out, as you chose", "left out by --select or --ignore", 1)
+                rows[fixes[name]] = replace(said, message=message, level="note")
+        return rows
 
     return replaced
 

@@ -185,11 +185,25 @@ def test_json_tells_errors_too(cli, tmp_path):
 def test_ignore_and_select_by_id_and_prefix(cli, train):
     everything = cli("convert", "train.py").stderr
     assert "MG501" in everything
-    assert "MG501" not in cli("convert", "train.py", "--ignore", "MG501").stderr
-    assert "MG501" not in cli("convert", "train.py", "--ignore", "mg1,MG5").stderr
-    only = cli("convert", "train.py", "--select", "MG501").stderr
-    assert "MG501" in only
-    assert "MG101" not in only
+    ignored = cli("convert", "train.py", "--ignore", "MG501")
+    assert "MG501 write-once ×1" not in ignored.stderr
+    assert "get_rank() == 0:\n" not in ignored.text
+    assert ignored.code == 0
+    said = "left out by --select or --ignore: only one process writes; this breaks promise 4, once"
+    assert f"MG501 write-once: {said}" in ignored.stderr
+    assert "converted" not in cli("convert", "train.py", "--ignore", "mg1,MG5").stderr
+    only = cli("convert", "train.py", "--select", "mg101,MG301,MG501")
+    assert {line.split()[0] for line in only.stderr.splitlines() if "×" in line} == {"MG101", "MG301", "MG501"}
+
+
+def test_what_depends_on_an_ignored_rule_is_left_out_with_it(cli, train):
+    done = cli("convert", "train.py", "--ignore", "MG201")
+    assert "wrap_model(" in done.text
+    assert "set_epoch" not in done.text
+    assert "MG202 set-epoch: left out with MG201@train.py:13 (it builds on shard-loader)" in done.stderr
+    done = cli("convert", "train.py", "--ignore", "MG101")
+    assert (done.text, done.code) == ("", 0)
+    assert "MG301 wrap-model: left out with MG101@train.py:27 (without it there is one process only)" in done.stderr
 
 
 def test_an_unknown_rule_is_a_usage_error(cli, train):
