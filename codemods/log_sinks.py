@@ -11,6 +11,7 @@ from migrator.edits import Edit, Replace, SetArgument
 from migrator.facts.once import once_groups
 
 _OBJECTS = ("SummaryWriter", "visdom.Visdom", "tensorboard_logger.Logger")
+_WRITING = frozenset({"write", "remove", "shell", "open", "download"})  # a file is opened for what is written to it
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -38,7 +39,9 @@ def check(context: Context) -> Iterator[Diagnostic]:
             yield RULE.converted(
                 effect.at, "one process writes the log file", *imports, *_only_on_rank_zero(context, effect.path, test)
             )
-    for one in once_groups(context.program, frozenset({"open"}))[1]:
+    for one in once_groups(context.program, _WRITING)[1]:
+        if one.effect.kind != "open":
+            continue  # see MG501
         if one.effect.path is not None:
             test, imports = context.is_rank_zero(one.effect.at)
             yield RULE.converted(

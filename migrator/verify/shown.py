@@ -46,6 +46,7 @@ CLOCK = re.compile(
     r"|\d+:\d\d(?::\d\d)?(?:[.,]\d+)?(?: +20\d\d\b)?|\b1\d{9}(?:\.\d+)?\b",
     re.IGNORECASE,
 )  # dates, times of day, seconds since 1970
+SOURCE = re.compile(r"\b[\w./-]+\.pyx?:\d+\b")  # a place in a file, as log lines name it
 WARNING = re.compile(r"\.py:\d+: \w*Warning\b")  # Python's own line, which every process may get
 TRAINING = re.compile(r"train", re.IGNORECASE)
 RUN_NAME = re.compile(r"\d+|[0-9a-f]{6,}")
@@ -63,7 +64,7 @@ def numbers_in(line: str) -> tuple[str, list[Number]]:
     """(template, numbers): the line with every number replaced, and the numbers that are no timings."""
     if WARNING.search(line):
         return line, []
-    line = CLOCK.sub("clock", line)
+    line = SOURCE.sub("source", CLOCK.sub("clock", line))
     found: list[Number] = []
     last, label = 0, ""
     for match in NUMBER.finditer(line):

@@ -418,6 +418,15 @@ def test_a_program_that_may_raise_for_a_missing_file_is_still_waited_for(project
     assert "    dist.barrier()\n    model.load_state_dict(" in text
 
 
+def test_a_file_that_one_process_opens_is_not_told_so_again(project):
+    text, _ = project.train(
+        "with open('grid.png', 'wb') as out:\n    save_image(torch.zeros(3, 4, 4), out)".replace(
+            "with", "from torchvision.utils import save_image\nwith", 1
+        )
+    )
+    assert "    if dist.get_rank() == 0:\n        with open('grid.png', 'wb') as out:\n" in text
+
+
 def test_torch_is_not_imported_below_the_project_s_own_modules(project):
     project.write("other.py", "")
     project.write("notes.py", "import os\n\nimport other\n\n\ndef keep(x):\n    open('notes', 'w').write(x)\n")

@@ -41,6 +41,7 @@ from migrator.verify.verdict import Finding, Row
         ("10/10 [00:12<00:00,  1.25it/s, loss=0.512]", [10.0, 10.0, 0.512]),
         ("Memory allocated 12.3 GB, loss 0.5", [0.5]),
         ("/lib/optimizer.py:352: UserWarning: the rate is 0.5", []),
+        ("I1130 12:22:57.918059 run_lib.py:146] eval_loss: 1.25", [1.25]),
         ("no number", []),
     ],
 )
