@@ -82,6 +82,7 @@ RULE_FILES = (
     "unwrap",
     "bare_keys",
     "backward",
+    "unresolved",
 )
 
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from codemods import load_rules
 from codemods.base import Context, Diagnostic, Options, Rule
-from migrator.bystanders import needed_elsewhere, without_drops, without_vendored
 from migrator.accelerated import accelerated
+from migrator.bystanders import needed_elsewhere, without_drops, without_vendored
 from migrator.edits import AddHelper, AddImport, Edit, InsertBefore, Label, Labelled, ReplaceText
 from migrator.facts.ddp_form import is_ddp_form
 from migrator.facts.program import Program
-from migrator.facts.sharing import Sharing, choose_sharing
+from migrator.facts.sharing import SPLIT_AT_CALL, Sharing, choose_sharing
 from migrator.facts.syntax import Module, Span
 from migrator.helpers import (
     catalogue,
@@ -35,6 +35,7 @@ from migrator.helpers import (
     own_module,
     with_needs,
 )
+from migrator.hints import with_hints
 from migrator.imports import import_edits
 from migrator.launch import launch_line
 from migrator.project import Project, load_project
@@ -112,6 +113,7 @@ def convert_loaded(
     overlay: Mapping[Path, Source] | None = None,
 ) -> Conversion:
     """The same for a program that is loaded and linked already."""
+    program = with_hints(program, options)
     if options.target == "accelerate" and is_ddp_form(program):
         from migrator.from_ddp import convert_from_ddp
 
@@ -159,7 +161,7 @@ def convert_project(entry: Path, program: Program, options: Options, choose: Cho
         rows = [told.get(d, d) for d in diagnostics]
         diagnostics, changes = apply_fixes(project, program, [d for d in rows if d is not None], options)
         conversion = _conversion(program, options, sharing, diagnostics, changes)
-        if not any(d.fix and d.rule in JOINS | WRAPS for d in diagnostics):  # it stays one process
+        if program.trains and not any(d.fix and d.rule in JOINS | WRAPS for d in diagnostics):  # it stays one process
             conversion = replace(conversion, launch=f"python {project.command}", way="", reason="")
     return conversion
 
@@ -214,7 +216,7 @@ def diagnose(program: Program, options: Options) -> tuple[Sharing, list[Diagnost
     if sharing.way in ("distributed", "batch") and options.sampling == "auto":
         why = needed_elsewhere(program, diagnostics)
         if why:
-            sharing = Sharing("call", f"the batch is split where the model is called, as DataParallel split it ({why})")
+            sharing = Sharing("call", f"{SPLIT_AT_CALL} ({why})")
             diagnostics = _checked(rules, program, sharing, options)
     diagnostics = without_drops(program, without_vendored(program, [*problems, *diagnostics]))
     return sharing, _without_suppressed(program, diagnostics)

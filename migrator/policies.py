@@ -100,6 +100,10 @@ POLICIES = (
     Policy("master_port", "master-port", int, "Port where the processes meet (default: one that is free)."),
     Policy("nproc", "nproc", int, "Processes on each machine (default: one for each GPU)."),
     Policy("nodes", "nodes", int, "Machines (default: 1)."),
+    Policy("model_name", "model-name", str, "Name under which the wrapped model is called, where it leads nowhere."),
+    Policy(
+        "train_loader", "train-loader", str, "MODULE.NAME of what the training loop reads, where it is not in sight."
+    ),
 )
 # Settings of the file that are no policies: their flags stand in the command line itself.
 _OTHERS = (
@@ -110,7 +114,9 @@ _OTHERS = (
     Policy("keep_prefix", "keep-prefix", bool, ""),
     Policy("select", "select", list, ""),
     Policy("ignore", "ignore", list, ""),
+    Policy("entry", "entry", list, ""),
 )
+_KINDS = {bool: "true or false", int: "a whole number", str: "a name"}
 _LEAST = {"pg_timeout": 1, "master_port": 1, "nproc": 1, "nodes": 1}
 
 
@@ -164,6 +170,19 @@ def choose(flags: Mapping[str, Any], near: Path | None) -> Options:
 def faithful(options: Options) -> Options:
     """The same without the policies that change the training on purpose."""
     return dataclasses.replace(options, **_FAITHFUL)
+
+
+def named_entries(folder: Path, options: Options) -> list[Path]:
+    """The files below a folder that the settings name as starting programs; empty where they name none."""
+    settings = settings_file(folder) if options.entry else None
+    if settings is None:
+        return []
+    here = Path(os.path.abspath(folder))
+    named = [settings.parent / name for name in options.entry]
+    for path in named:
+        if not path.is_file():
+            raise PolicyError(f"{settings}: [tool.mgmigrate] entry names {os.path.relpath(path)}, which is no file")
+    return [folder / path.relative_to(here) for path in named if path.is_relative_to(here)]
 
 
 # -------------------------------------------------------------------- pyproject.toml
@@ -220,12 +239,11 @@ def _checked(path: Path, policy: Policy, value: Any) -> Any:
     elif policy.kind is list:
         rows = [value] if isinstance(value, str) else value
         if not isinstance(rows, list) or not all(isinstance(row, str) for row in rows):
-            raise PolicyError(f"{place} is {value!r}; it takes a list of rule ids")
-        return tuple(row.upper() for row in rows)
+            kind = "files" if policy.field == "entry" else "rule ids"
+            raise PolicyError(f"{place} is {value!r}; it takes a list of {kind}")
+        return tuple(rows) if policy.field == "entry" else tuple(row.upper() for row in rows)
     elif not isinstance(value, policy.kind) or (policy.kind is int and isinstance(value, bool)):
-        raise PolicyError(
-            f"{place} is {value!r}; it takes {'true or false' if policy.kind is bool else 'a whole number'}"
-        )
+        raise PolicyError(f"{place} is {value!r}; it takes {_KINDS[policy.kind]}")
     elif policy.kind is int and value < _LEAST[policy.field]:
         raise PolicyError(f"{place} is {value}; it takes a number from {_LEAST[policy.field]}")
     return value

@@ -16,7 +16,7 @@ from migrator.facts import effects as effects_of
 from migrator.facts.model import Clock, DeviceLiteral, Effect, Entry, GuardFact, LookAlike, Place, Wrap
 from migrator.facts.neighbours import used_by_others
 from migrator.facts.reach import is_main_guard, other_programs, unreached
-from migrator.facts.resolve import Resolver, Value
+from migrator.facts.resolve import Resolver, Told, Value
 from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, dotted, names_in
 from migrator.project import Project
 
@@ -58,11 +58,11 @@ _ROLE_TEST = re.compile(r"train|eval|test|phase|mode|resume|pretrain|arch|sync|f
 class Program:
     """Everything that rules may ask about one program."""
 
-    def __init__(self, project: Project):
+    def __init__(self, project: Project, told: Told | None = None):
         self.project = project
         self.modules = [m for m in project.modules.values() if m is project.entry or not _is_ours(m)]
         self.entry_module = project.entry
-        self.resolver = Resolver(project.modules)
+        self.resolver = Resolver(project.modules, told)
         self.region: Region | None = None  # of a notebook: what every process runs
         self._acting: dict[ast.AST, bool] = {}
         self._by_path = {module.path: module for module in self.modules}
@@ -660,6 +660,11 @@ class Program:
     def is_wrapped(self, module: Module, node: ast.AST) -> bool:
         """True when the expression may be a wrapped model."""
         return any(v.node in self._wrap_nodes for v in self.resolver.values(module, node))
+
+    @property
+    def wrap_values(self) -> list[Value]:
+        """The wrapped models, as the resolver gives them."""
+        return [Value("call", call, module, name) for module, call, _, name in self._wrap_nodes.values()]
 
     def wraps_behind(self, module: Module, node: ast.AST) -> list[Value]:
         return [v for v in self.resolver.values(module, node) if v.node in self._wrap_nodes]

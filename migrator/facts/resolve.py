@@ -8,7 +8,7 @@ nothing is executed, and every answer may hold several values: the caller decide
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from migrator.facts import chosen
@@ -49,11 +49,20 @@ class Value:
         return self.kind in ("call", "instance")
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the user says: values of expressions, and of names of which nothing is known."""
+
+    nodes: Mapping[ast.AST, tuple[Value, ...]]
+    names: Mapping[str, tuple[Value, ...]]
+
+
 class Resolver:
     """Answers `values(module, expression)` over all modules of a program."""
 
-    def __init__(self, modules: dict[str, Module]):
+    def __init__(self, modules: dict[str, Module], told: Told | None = None):
         self.modules = modules
+        self._told = told or Told({}, {})
         self.definitions: dict[str, tuple[Module, ast.AST]] = {}
         self.methods: dict[str, list[Scope]] = {}
         self.attribute_writes: dict[str, list[tuple[Module, ast.Attribute, ast.AST | None, tuple[int, ...]]]] = {}
@@ -389,6 +398,8 @@ class Resolver:
             return ()
         if node in self._memo:
             return self._memo[node]
+        if node in self._told.nodes:
+            return self._told.nodes[node]
         if node in self._active or len(self._active) > _MAX_DEPTH:
             self._lowest = min(self._lowest, self._active.get(node, 0))
             return ()
@@ -400,6 +411,8 @@ class Resolver:
         self._active[node] = depth
         try:
             result = tuple(dict.fromkeys(self._values(module, node)))
+            if self._told.names and all(value.kind == "unknown" for value in result):
+                result = self._told.names.get((dotted(node) or "").rpartition(".")[2], result)
         finally:
             del self._active[node]
         if self._lowest >= depth:

@@ -11,7 +11,7 @@ def main():
     model = nn.DataParallel(Classifier()).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for epoch in range(2):
-        for x, y in source:
+        for x, y in source:  # reported: MG905
             loss = nn.functional.cross_entropy(model(x.cuda()), y.cuda())
             optimizer.zero_grad()
             loss.backward()
