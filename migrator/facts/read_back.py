@@ -35,12 +35,20 @@ def read_backs(program: Program) -> list[Place]:
         if readers:
             reader = min(readers, key=lambda node: module.span(node).start)
             folder = module.segment(reader.args[0]) if isinstance(reader, ast.Call) and reader.args else ""
-            statement = module.span(module.statement(reader))
+            statement = module.span(_above_try(module, module.statement(reader), module.span(call).end))
             place = Place(module.span(reader), statement, module.segment(path), folder)
             found.setdefault((place.statement.path, place.statement.start), place)
     for place in _loads_after_saving(program):
         found.setdefault((place.statement.path, place.statement.start), place)
     return list(found.values())
+
+
+def _above_try(module: Module, statement: ast.stmt, written: int) -> ast.stmt:
+    """The statement, or the `try` around it that begins behind the writing: where all come, though one may catch an error."""
+    parent = module.parents.get(statement)
+    if isinstance(parent, ast.Try) and statement in parent.body and module.span(parent).start > written:
+        return _above_try(module, parent, written)
+    return statement
 
 
 def removals_after(program: Program, read: Place) -> list[Span]:

@@ -54,3 +54,8 @@ def test_a_folder_is_listed_when_it_is_full_and_removed_when_all_have_seen_it():
         """,
         "MG506",
     )
+
+
+def test_what_is_read_with_care_is_waited_for_in_front_of_the_care():
+    read = "try:\n    rows = open('rows.txt').read()\nexcept OSError:\n    rows = ''"
+    check_rewrite(program(WRITE + read), WRITTEN + read, "MG506")
