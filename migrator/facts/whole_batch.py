@@ -307,6 +307,7 @@ class _Reader:
         roots = dict.fromkeys(root for use in uses if use.name not in given for root in self._roots(use.name, given))
         places = {root: self._first_use(root, statement) for root in roots}
         inline, after, sizes = [self.module.span(call) for call in calls], dict[str, None](), list[tuple[Span, str]]()
+        parts: list[_Use] = []
         other = next((root for root in roots if self._is_tensor(root)), None)
         taken = {self.module.segment(u.node) for call in calls for u in self._uses(call)}
         for use in uses:
@@ -317,12 +318,15 @@ class _Reader:
                 sizes.append((self.module.span(use.node), text.replace(use.name, other, 1)))
             elif use in self.early:
                 self.flow.stop(use.node, f"{text} is looked at before the model is called")
-            elif use.statement in statements or (isinstance(use.node, ast.Subscript) and text not in taken):
+            elif use.statement in statements:
                 inline.append(self.module.span(use.node))
+            elif text not in taken and self._is_straight(use, statement):
+                parts.append(use)
             elif isinstance(statement, ast.If):
                 self.flow.stop(use.node, f"{text} is looked at behind the branches that call the model")
             else:
                 after[use.name] = None
+        inline += [self.module.span(use.node) for use in parts if use.name not in after]
         self._check_behind(given - set(after))
         return WholeBatch(
             self.module.span(calls[0]),
@@ -332,6 +336,11 @@ class _Reader:
             tuple(after),
             tuple(dict.fromkeys(sizes)),
         )
+
+    def _is_straight(self, use: _Use, statement: ast.stmt) -> bool:
+        """True for a part of a batch in an assignment beside the call: no process passes it by, as it may an effect."""
+        beside = use.statement in self.module.block(statement)
+        return isinstance(use.node, ast.Subscript) and beside and isinstance(use.statement, ast.Assign | ast.AugAssign)
 
     def _roots(self, name: str, given: set[str]) -> Iterator[str]:
         """The first names behind `name` that the model is not given: once they are whole, what is made of them is."""

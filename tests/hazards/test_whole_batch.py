@@ -172,3 +172,19 @@ def test_a_second_call_behind_the_first_keeps_the_batch_whole() -> None:
     again = MODEL + "            out = out + model(x)\n"
     conversion = convert_program(Path("train.py"), Options(), Source("train.py", edited(SUM, (MODEL, again))))
     assert conversion.way == "call" and "more than once" in conversion.reason
+
+
+def test_nothing_is_put_together_where_only_one_process_goes() -> None:
+    lines = step(
+        SUM,
+        ("for i, (x, y) in enumerate(loader)", "for i, batch in enumerate(loader)"),
+        ("            x, y = x.cuda(), y.cuda()\n", ""),
+        (MODEL, "            out = model(batch[0].cuda())\n"),
+        (LOSS, "            loss = criterion(out, batch[1].cuda())\n            np.save('y.npy', batch[1])\n"),
+    )
+    assert lines[:4] == [
+        "out = whole_batch(model(batch[0].cuda()))",
+        "batch = whole_batch(batch)",
+        "loss = criterion(out, batch[1].cuda())",
+        "if dist.get_rank() == 0:",
+    ]
