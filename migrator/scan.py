@@ -166,12 +166,14 @@ class _Texts:
     def _read(self, path: Path) -> bytes:
         try:
             handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would keep us waiting
-            with open(handle, "rb", buffering=0) as stream:
+            try:
                 state = os.fstat(handle)
                 if not stat.S_ISREG(state.st_mode):
                     return b""
                 if state.st_size <= most_bytes(path.name):
-                    return stream.read() or b""
+                    return os.read(handle, state.st_size)
+            finally:
+                os.close(handle)
             message = too_large(path.name)
         except OSError as error:
             broken = isinstance(error, FileNotFoundError) and path.is_symlink()
