@@ -61,6 +61,7 @@ RULE = Rule(
     __doc__ or "",
     applicability="unsafe",
     hazards=("H112", "H113"),
+    sources=("https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation",),
     why="With --accumulate an epoch's last, incomplete window takes a step of its own.",
     keeps=("trajectory",),
 )
