@@ -360,7 +360,16 @@ class _Reader:
         places = [s for s in users if s not in defined and self.module.span(s).start > start]
         last = max((self.module.span(d).start for d in defined), default=start)
         places = [s for s in places if self.module.span(s).start > last]
-        return min([*places, statement], key=lambda s: self.module.span(s).start)
+        return self._in_every_step(min([*places, statement], key=lambda s: self.module.span(s).start), statement)
+
+    def _in_every_step(self, place: ast.stmt, statement: ast.stmt) -> ast.stmt:
+        """The statement around a place that every step comes to, as it comes to the call's."""
+        outer = {statement, *(a for a in self.module.ancestors(statement) if isinstance(a, ast.stmt))}
+        while self.module.parents[place] not in {self.module.parents[s] for s in outer if s in self.module.parents}:
+            parent = self.module.parents[place]
+            assert isinstance(parent, ast.stmt)  # the loop itself is around the statement too
+            place = parent
+        return place
 
     def _asks_size(self, use: _Use) -> bool:
         """True for the number of samples, asked of a name that holds one tensor."""

@@ -188,3 +188,9 @@ def test_nothing_is_put_together_where_only_one_process_goes() -> None:
         "loss = criterion(out, batch[1].cuda())",
         "if dist.get_rank() == 0:",
     ]
+
+
+def test_what_is_looked_at_in_some_steps_becomes_whole_in_all() -> None:
+    seen = "            if i % 2 == 0:\n                top = y.max()\n"
+    lines = step(SUM, (MODEL, seen + MODEL), (LOSS, "            loss = criterion(out, y) * top\n"))
+    assert lines[1:4] == ["y = whole_batch(y)", "if i % 2 == 0:", "top = y.max()"]
