@@ -28,6 +28,7 @@ bench: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.convert_speed
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.tree_cost
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.generated_against_expert
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.accelerate_cost
 
 # What the tests of the review page are driven in (Debian's packages; elsewhere put chromium and chromedriver on the path).
 browser:

@@ -155,6 +155,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     for world in (1, 2):
         for kind in ("original", "ddp", "prefixed", "bare1", "bare2"):
             runs.add(f"{kind} into {world}", plain, world, "--epochs", 0, "--resume", f"{kind}.pt", "--out", "read.pt")
+    for kind in ("original", "ddp", "prefixed"):
+        runs.add(f"{kind} into ddp", ddp, 2, "--epochs", 0, "--resume", root / "plain" / f"{kind}.pt")
+    runs.add("ddp into original", original, 1, "--epochs", 0, "--resume", root / "plain" / "ddp.pt")
     runs.add("prefixed into original", original, 1, "--epochs", 0, "--resume", root / "plain" / "prefixed.pt")
     runs.run()
     return runs
