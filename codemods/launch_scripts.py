@@ -22,9 +22,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
     for line in launch_lines(program.project, context.options):
         at = Span(line.at.path, 0, 0, line.at.line)
         if line.obstacle:
-            yield RULE.note(
-                at, f"this starts one process, and stays so: {line.obstacle}; write it by hand"
-            )
+            yield RULE.note(at, f"this starts one process, and stays so: {line.obstacle}; write it by hand")
         elif context.options.scripts:
             yield RULE.converted(at, "this starts one process for each GPU", ReplaceText(line.at, line.text))
         else:
