@@ -12,7 +12,6 @@ from dataclasses import replace
 from migrator.edits import AddImport, InsertAfter, InsertBefore, Labelled
 from migrator.facts.syntax import Module
 
-
 _WIDTH = 100
 
 
