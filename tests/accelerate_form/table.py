@@ -137,7 +137,8 @@ def examine(
     result = Result(subject, conversion)
     for world in devices if conversion.changes and not subject.asks else ():
         kept = folder / f"kept.{world}"
-        given = (word.replace("{gpus}", ",".join(map(str, range(world)))) for word in subject.arguments)
+        gpus = [str(index) for index in range(world)]
+        given = [word for part in subject.arguments for word in (gpus if part == "{gpus}" else [part])]
         started = before if world > 1 else after  # alone, only the converted program is run
         request = VerifyRequest(
             started if subject.options.get("module") else started / subject.entry,
