@@ -192,14 +192,14 @@ def check_names(folder: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-FEW = ("h09_validation_counts_once", "h10_weighted_sampler", "h23_*", "h93_*", "h33_*")
+FEW = ("h09_validation_counts_once", "h23_*", "h33_*")
 
 
 @pytest.mark.parametrize("target", ["ddp", "accelerate"])
 def test_whichever_fix_is_refused_the_rest_fits_together(tmp_path, target):
     few = [path for pattern in FEW for path in sorted(PROGRAMS.glob(f"{pattern}.py"))[:1]]
     assert len(few) == len(FEW)
-    assert sum(check_each_refusal(path, target, tmp_path) for path in few) > 25
+    assert sum(check_each_refusal(path, target, tmp_path) for path in few) > 15
     check_names(tmp_path)
 
 
