@@ -95,6 +95,24 @@ def _evaluated(resolver: Resolver, module: Module, text: ast.AST) -> Iterator[Va
             yield Value("module", text, module, module.imports[head])
 
 
+def named_fields(value: Value) -> dict[str, ast.expr]:
+    """What a `collections.namedtuple` is made of, by field in their order; empty for anything else."""
+    call, module = value.node, value.module
+    if value.kind != "call" or not isinstance(call, ast.Call) or module is None or not isinstance(call.func, ast.Name):
+        return {}
+    found = module.lookup(call.func.id, module.scope_of.get(call.func, module.scope))
+    made = found[1][0].value if found else None
+    if not isinstance(made, ast.Call) or module.qualified(made.func) != "collections.namedtuple" or len(made.args) < 2:
+        return {}
+    told = made.args[1]
+    texts = told.elts if isinstance(told, ast.List | ast.Tuple) else [told]
+    words = [str(t.value) for t in texts if isinstance(t, ast.Constant)]
+    names = " ".join(words).replace(",", " ").split()
+    given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg in names}
+    given |= dict(zip(names, call.args, strict=False))
+    return {name: given[name] for name in names if name in given} if len(given) == len(names) else {}
+
+
 def partial_of(module: Module, call: ast.AST | None) -> ast.expr | None:
     """The function that `functools.partial(function, ...)` is of."""
     if isinstance(call, ast.Call) and call.args and module.qualified(call.func) in ("functools.partial", "partial"):

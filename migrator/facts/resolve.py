@@ -534,6 +534,10 @@ class Resolver:
             ):
                 yield from self._unpack(inner.module, inner.node, path)
                 return
+            fields = list(chosen.named_fields(inner).values())
+            if path[0] < len(fields) and inner.module is not None:
+                yield from self._unpack(inner.module, fields[path[0]], path[1:])
+                return
         yield Value("unknown", value, module, "element")
 
     def _unpack_returned(self, module: Module, function: ast.AST, path: tuple[int, ...]) -> Iterator[Value]:
@@ -683,9 +687,15 @@ class Resolver:
         for owner, _, value, path in writes:
             if value is not None:
                 yield from self._unpack(owner, value, path)
-        if not writes and any(self._is_dict(value) for value in self.values(module, node.value)):
+        if writes:
+            return
+        owners = self.values(module, node.value)
+        named = [(v.module, f[node.attr]) for v in owners if v.module and node.attr in (f := chosen.named_fields(v))]
+        for named_module, given in named:
+            yield from self.values(named_module, given)
+        if any(self._is_dict(value) for value in owners):
             yield from self._elements(module, node.value, node.attr)
-        elif not writes:
+        elif not named:
             yield Value("unknown", node, module, qualified or node.attr)
 
     def writes(

@@ -55,3 +55,70 @@ def test_where_it_is_made_is_the_right_place(name: str, role: str, monkeypatch: 
         for place in one.made
     ]
     assert any(MADE[name, role] in line for line in lines), lines
+
+
+LOOP = """
+def main():
+    model = nn.DataParallel(nn.Linear(2, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+{before}
+    for x, y in {loader}:
+        optimizer.zero_grad()
+        ((model(x) - y) ** 2).mean().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    main()
+"""
+HEAD = """import collections
+import functools
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+Parts = collections.namedtuple("Parts", "data loader")
+TABLE = {}
+
+
+def register(cls):
+    TABLE[cls.__name__] = cls
+    return cls
+
+
+@register
+class Source:
+    def get(self):
+        return DataLoader(range(8), batch_size=4)
+
+
+def parts(size):
+    data = range(size)
+    return Parts(data=data, loader=DataLoader(data, batch_size=4))
+
+
+def endless(n):
+    if n:
+        return endless(n - 1)
+    return DataLoader(range(8), batch_size=4), n
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "loader"),
+    [
+        ("    data, loader = parts(8)", "loader"),
+        ("    both = parts(8)", "both.loader"),
+        ("    state = dict(train=parts(8).loader)", "state['train']"),
+        ("    loader, _ = endless(3)", "loader"),
+        ("    make = functools.partial(parts, 8)\n    loader = DataLoader(range(4))", "enumerate(loader)"),
+        ("    name = 'Source'\n    source = TABLE[name]()", "TABLE['Source']()"),
+    ],
+)
+def test_loaders_are_followed_through_what_holds_them(
+    before: str, loader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(HEAD + LOOP.format(before=before, loader=loader))
+    found = {one.role: one for one in links(Program(load_project(Path("train.py"))))}
+    assert found["loader"].state in ("found", "several"), found["loader"]
