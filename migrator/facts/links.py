@@ -172,7 +172,7 @@ def _loops(
                 if _is_batches(program, module, ancestor):
                     yield module, ancestor.iter
                     return
-            taken = [(module, n.args[0]) for n in ast.walk(ancestor) if _takes_next(n)]  # type: ignore[attr-defined]
+            taken = [(module, _iterator(n)) for n in ast.walk(ancestor) if _takes_next(n)]
             if taken:
                 yield from taken
                 return
@@ -234,9 +234,17 @@ def _is_batches(program: Program, module: Module, loop: ast.For) -> bool:
 
 
 def _takes_next(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call) or not node.args:
+    if not isinstance(node, ast.Call):
         return False
-    return dotted(node.func) == "next"
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("next", "__next__"):
+        return not node.args
+    return bool(node.args) and dotted(node.func) == "next"
+
+
+def _iterator(node: ast.AST) -> ast.expr:
+    """The iterator of `next(iterator)` and `iterator.next()`."""
+    assert isinstance(node, ast.Call)
+    return node.func.value if isinstance(node.func, ast.Attribute) else node.args[0]
 
 
 def _inner(module: Module, node: ast.expr) -> ast.expr:
@@ -250,6 +258,10 @@ def _batches(program: Program, module: Module, node: ast.expr, depth: int) -> It
     """What gives the batches: a DataLoader, an object or generator of the program's own, a list."""
     resolver = program.resolver
     node = _inner(module, node)
+    found = module.lookup(node.id, module.scope_of.get(node, module.scope)) if isinstance(node, ast.Name) else None
+    for binding in found[1] if found is not None and depth < _DEPTH else ():
+        if binding.kind == "item" and isinstance(binding.value, ast.expr):  # a list of batches, one after another
+            yield from _batches(program, module, binding.value, depth + 1)
     for value in resolver.values(module, node):
         if value.kind in ("instance", "display", "function"):
             yield value
