@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from migrator.facts.downloads import fetching_groups
 from migrator.facts.model import Place
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, Scope, Span
+from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument
 from migrator.facts.uniform import waits_for_all
 
 _WRITES = ("write", "open", "download")
@@ -144,11 +144,30 @@ def _written(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr]]:
             path = next((v for v in values if module.span(v) == effect.path), None)
             if path is not None:
                 yield module, call, path
+                yield from _handed_down(program, module, path)
+
+
+def _handed_down(
+    program: Program, module: Module, path: ast.expr, depth: int = 0
+) -> Iterator[tuple[Module, ast.Call, ast.expr]]:
+    """Calls of the function that writes, for a path that they give it: behind them the file is there."""
+    found = module.lookup(path.id, module.scope_of.get(path, module.scope)) if isinstance(path, ast.Name) else None
+    if found is None or depth == _DEPTH or not all(binding.kind == "param" for binding in found[1]):
+        return
+    bound = found[0].parent is not None and found[0].parent.is_class
+    for caller, site in program.resolver.call_sites(found[0].node):
+        for binding in found[1]:
+            position = binding.path[0] - (1 if bound else 0) if binding.path else None
+            given = argument(site, binding.target, position)
+            if given is not None:
+                yield caller, site, given
+                yield from _handed_down(program, caller, given, depth + 1)
 
 
 def _readers(program: Program, module: Module, call: ast.Call, path: ast.expr) -> Iterator[ast.expr]:
     key, scope, start = ast.dump(path), module.scope_of.get(call, module.scope), module.span(call).end
-    copied = program.external(module, call).startswith(("shutil.", "os."))  # the path may be that of a folder
+    # The path of a copy may be that of a folder; a function of the program may be given one to write to again.
+    copied = program.external(module, call).startswith(("shutil.", "os.")) or program.resolver.callee(module, call)
     writing = {(e.at.path, e.at.start, e.at.end) for e in program.effects}
     for node in module.nodes:
         if not isinstance(node, type(path)) or module.span(node).start < start or ast.dump(node) != key:

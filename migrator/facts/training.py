@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from migrator.facts.flow import Flow, draws_random, is_none
+from migrator.facts.flow import Flow, draws_random, is_none, is_parameter
 from migrator.facts.forward import PARTIAL, UNUSED
 from migrator.facts.left_over import left_over, read_behind
 from migrator.facts.loaders import (
@@ -269,6 +269,10 @@ class _Reader:
         if training:
             if has_unpacking(call) and not unpacks_harmless(self.program, module, call):
                 self.obstacle(module, call, "the loader's arguments are not all in sight")
+            if module is not self.program.entry_module and module.enclosing_function(call) is None:
+                self.obstacle(module, call, "the loader is made on import, before the processes have met")
+            if self._draws_in_loop(module, call):
+                self.obstacle(module, call, "its samples are drawn at random while the training runs")
             own_batches = argument(call, "batch_sampler", 4)
             if dataset is None or (batch is None and own_batches is None):
                 self.obstacle(module, call, "the loader has no batch size of its own")
@@ -316,6 +320,15 @@ class _Reader:
             workers=module.span(workers) if workers is not None else None,
             workers_text=module.segment(workers) if workers is not None else "",
         )
+
+    def _draws_in_loop(self, module: Module, call: ast.Call) -> bool:
+        """True for a loader that a function makes anew for an epoch, of samples that are made with random numbers."""
+        function = module.enclosing_function(call)
+        if not isinstance(function, ast.FunctionDef):
+            return False
+        sites = self.resolver.call_sites(function)
+        again = any(caller.enclosing(site, ast.For, ast.While) is not None for caller, site in sites)
+        return again and draws_random(self.program, module, function)
 
     def _is_always_none(self, module: Module, node: ast.expr) -> bool:
         """`None`, or a name that is never anything else (`train_sampler = None` of an old template)."""
@@ -567,23 +580,13 @@ class _Reader:
                 callee = self.resolver.callee(module, inner)
                 if callee is not None and isinstance(callee[1], ast.FunctionDef):
                     yield from self._parameter_sources(callee[0], callee[1], depth + 1)
-            elif self._is_parameter(module, inner):
+            elif is_parameter(self.program, module, inner):
                 yield module, inner
             elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
                 found = module.lookup(inner.id, module.scope_of.get(inner, module.scope))
                 for binding in found[1] if found else []:
                     if binding.kind in ("assign", "item") and binding.value is not None and binding.value is not node:
                         yield from self._parameter_sources(module, binding.value, depth + 1)
-
-    def _is_parameter(self, module: Module, node: ast.AST) -> bool:
-        """A parameter or a tensor that requires a gradient, by a name of its own."""
-        if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
-            return False
-        for value in self.resolver.values(module, node):
-            if value.kind == "call" and isinstance(value.node, ast.Call) and value.name.startswith("torch."):
-                if value.name.endswith(".Parameter") or argument(value.node, "requires_grad", None) is not None:
-                    return True
-        return False
 
     def _is_trained_model(self, module: Module, node: ast.AST) -> bool:
         """True for the wrapped model, the model inside it, and parts of it."""
@@ -603,6 +606,19 @@ class _Reader:
         """Second uses of the batch size that mean the size of this process's batches."""
         for loader in self.training.loaders:
             self._check_batch_text(loader)
+        places = {loader.at for loader in self.training.loaders}
+        for owner in self.program.modules:
+            for node in owner.nodes:
+                if isinstance(node, ast.Attribute) and node.attr == "batch_size" and not _in_message(owner, node):
+                    if any(self._is_at(value, places) for value in self.resolver.values(owner, node.value)):
+                        self.obstacle(owner, node, f"{owner.segment(node)} would be the size of this process's batches")
+                if isinstance(node, ast.Call) and dotted(node.func) == "len" and not _in_message(owner, node):
+                    asked = node.args[0] if node.args else node
+                    if isinstance(asked, ast.Attribute) and asked.attr == "sampler":
+                        if any(self._is_at(value, places) for value in self.resolver.values(owner, asked.value)):
+                            self.order_obstacle(
+                                owner, node, f"{owner.segment(node)} would be that of this process's share"
+                            )
 
     def _check_batch_text(self, loader: Loader) -> None:
         if not re.fullmatch(r"[A-Za-z_][\w.]*", loader.batch_text):
