@@ -87,7 +87,23 @@ _TAKES_OVER = frozenset(
     ]
     + [f"torch.{kind}Tensor" for kind in ("Float", "Long", "Double", "Int")]
 )
-_RANDOM = ("torch.rand", "torch.normal", "torch.bernoulli", "numpy.random.", "random.")
+_RANDOM = (
+    "torch.rand",
+    "torch.normal",
+    "torch.bernoulli",
+    "torch.multinomial",
+    "torch.poisson",
+    "torch.nn.functional.dropout",
+    "torch.nn.functional.alpha_dropout",
+    "torch.nn.functional.feature_alpha_dropout",
+    "torch.nn.functional.gumbel_softmax",
+    "numpy.random.",
+    "random.",
+)
+# Methods of tensors and distributions that draw.
+_DRAWS = frozenset(
+    ["normal_", "uniform_", "bernoulli", "bernoulli_", "random_", "exponential_", "multinomial", "rsample"]
+)
 
 
 class Obstacles(Protocol):
@@ -696,9 +712,22 @@ def draws_random(program: Program, module: Module, node: ast.AST, depth: int = 3
             continue
         if program.external(module, call).startswith(_RANDOM):
             return True
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _DRAWS:
+            return True
         callee = program.resolver.callee(module, call)
         if depth and callee is not None and isinstance(callee[1], ast.FunctionDef) and callee[1] is not node:
             if draws_random(program, callee[0], callee[1], depth - 1):
+                return True
+    return False
+
+
+def is_parameter(program: Program, module: Module, node: ast.AST) -> bool:
+    """A parameter or a tensor that requires a gradient, by a name of its own."""
+    if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+        return False
+    for value in program.resolver.values(module, node):
+        if value.kind == "call" and isinstance(value.node, ast.Call) and value.name.startswith("torch."):
+            if value.name.endswith(".Parameter") or argument(value.node, "requires_grad", None) is not None:
                 return True
     return False
 

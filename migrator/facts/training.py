@@ -555,20 +555,25 @@ class _Reader:
                 continue
             found = True
             parameters = argument(call, "params", 0)
-            sources = list(self._parameter_sources(module, parameters, 0))
-            if not sources and self.training.whole is None:
+            if self.training.whole is not None:
+                continue  # what is trained beside the model sees whole batches: see MG407
+            sources = list(self._parameter_sources(module, parameters, set()))
+            if not sources:
                 self.obstacle(module, call, "what this optimizer trains could not be found")
             for owner, source in sources:
-                if self.training.whole is None and not self._is_trained_model(owner, source):
+                if not self._is_trained_model(owner, source):
                     self.obstacle(owner, source, "the optimizer also trains something outside the wrapped model")
         if not found and self.training.whole is None:
             module = program.entry_module
             self.obstacle(module, module.tree.body[0], "no optimizer of torch was found")
 
-    def _parameter_sources(self, module: Module, node: ast.AST | None, depth: int) -> Iterator[tuple[Module, ast.AST]]:
+    def _parameter_sources(
+        self, module: Module, node: ast.AST | None, seen: set[ast.AST]
+    ) -> Iterator[tuple[Module, ast.AST]]:
         """Receivers of `.parameters()` behind an optimizer's argument."""
-        if node is None or depth > 6:
+        if node is None or node in seen:
             return
+        seen.add(node)
         for inner in ast.walk(node):
             if (
                 isinstance(inner, ast.Call)
@@ -579,14 +584,14 @@ class _Reader:
             elif isinstance(inner, ast.Call):
                 callee = self.resolver.callee(module, inner)
                 if callee is not None and isinstance(callee[1], ast.FunctionDef):
-                    yield from self._parameter_sources(callee[0], callee[1], depth + 1)
+                    yield from self._parameter_sources(callee[0], callee[1], seen)
             elif is_parameter(self.program, module, inner):
                 yield module, inner
             elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
                 found = module.lookup(inner.id, module.scope_of.get(inner, module.scope))
                 for binding in found[1] if found else []:
                     if binding.kind in ("assign", "item") and binding.value is not None and binding.value is not node:
-                        yield from self._parameter_sources(module, binding.value, depth + 1)
+                        yield from self._parameter_sources(module, binding.value, seen)
 
     def _is_trained_model(self, module: Module, node: ast.AST) -> bool:
         """True for the wrapped model, the model inside it, and parts of it."""

@@ -11,10 +11,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from migrator.facts.flow import Flow, Given, Obstacles, draws_random, given_by
+from migrator.facts.flow import Flow, Given, Obstacles, draws_random, given_by, is_parameter
+from migrator.facts.left_over import read_behind
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking, names_in
 
+_NO_TENSORS = frozenset(["numpy", "items", "values"])
 _READS = frozenset(["train", "eval", "state_dict", "zero_grad", "parameters", "named_parameters", "load_state_dict"])
 
 
@@ -83,17 +85,35 @@ def _handed(reader: Obstacles, module: Module, loop: ast.For, step: Step) -> Giv
     if has_unpacking(step.call) or any(kind != "rows" for kind, _ in kinds.values()):
         flow.stop(step.call, "what the step is given was not understood")
         return None
-    start = module.span(statement).end
+    start, made = module.span(statement).start, module.span(step.call)
     late = [
         n
         for n in ast.walk(loop)
         if isinstance(n, ast.Name) and flow.kinds.get(n.id) and isinstance(n.ctx, ast.Load)
-        if module.span(n).start > start
+        if module.span(n).start >= start and not made.contains(module.span(n))
     ]
+    late += [n for n in _seen_from_functions(module, loop, set(flow.kinds))]
     if late:
         flow.stop(late[0], f"{late[0].id} is looked at outside of the step")
         return None
+    kept = [*flow.figures, *(name for name in flow.kinds if read_behind(module, loop, name))]
+    if kept:
+        flow.stop(step.call, f"{kept[0]} would cover this process's share only")
+        return None
     return Given(set(kinds), {name for name, (_, is_tensor) in kinds.items() if is_tensor})
+
+
+def _seen_from_functions(module: Module, loop: ast.For, names: set[str]) -> Iterator[ast.Name]:
+    """Reads of a loop's names in functions that are made outside of it."""
+    scope, place = module.scope_of.get(loop, module.scope), module.span(loop)
+    for node in module.nodes:
+        if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load):
+            function = module.enclosing(node, ast.FunctionDef, ast.Lambda)
+            if function is None or function is module.enclosing(loop, ast.FunctionDef, ast.Lambda):
+                continue
+            found = module.lookup(node.id, module.scope_of.get(node, module.scope))
+            if found is not None and found[0] is scope and not place.contains(module.span(node)):
+                yield node
 
 
 class _Reader:
@@ -104,6 +124,7 @@ class _Reader:
         self.sources: dict[str, set[str]] = {name: set() for name in self.flow.targets}
         self.early: list[_Use] = []
         self.redefined: dict[str, list[ast.stmt]] = {}
+        self.no_tensors: set[str] = set()
 
     def read(self) -> WholeBatch | None:
         calls = self._calls()
@@ -111,6 +132,7 @@ class _Reader:
         before = self._statements_before(anchor) if anchor is not None else None
         if anchor is None or before is None:
             return None
+        self._check_trained([*before, *calls])
         for call in calls:
             for earlier in [*before, *self._branch_before(anchor, call)]:
                 self.flow.read([earlier])
@@ -118,6 +140,9 @@ class _Reader:
             before = []
             self.flow.kind(call)
         self._check_late(anchor)
+        if isinstance(self.loop, ast.For):
+            for node in _seen_from_functions(self.module, self.loop, set(self.sources)):
+                self.flow.stop(node, f"{node.id} is looked at in a function that is not given it")
         given = self._ancestors({name for call in calls for name in names_in_arguments(call)} & set(self.flow.kinds))
         late = [use for use in self._uses(self.loop) if self._is_late(use, calls)]
         return self._place(calls, anchor, given, late)
@@ -144,6 +169,13 @@ class _Reader:
         if all(statement in block for statement in statements):
             between = block[block.index(statements[0]) : block.index(statements[-1])]
             touched = {use.name for s in between if s not in statements for use in self._uses(s)}
+            made = {
+                n.id for s in between for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            }
+            inner = [n for call in calls for n in ast.walk(call) if n in calls and n is not call]
+            if inner or any(made & names_in_arguments(call) for call in calls[1:]):
+                self.flow.stop(calls[-1], "a model is given the outputs of another")
+                return None
             if len({dotted(call.func) for call in calls}) == len(calls) and not touched:
                 return statements[0]
         for ancestor in self.module.ancestors(calls[0]):
@@ -212,6 +244,8 @@ class _Reader:
             given = _plain_values(node)
             if given and all(self.flow.kinds.get(target) == "rows" for target in given):
                 for target, value in given.items():
+                    if any(isinstance(n, ast.Attribute) and n.attr in _NO_TENSORS for n in ast.walk(value)):
+                        self.no_tensors.add(target)
                     origin = names_in(value) & set(self.sources)
                     self.redefined.setdefault(target, []).append(node)
                     self.sources[target] = self.sources.get(target, set()) | (origin - {target})
@@ -219,36 +253,51 @@ class _Reader:
                 self.early += self._uses(node)
             elif isinstance(node, ast.If | ast.While):
                 self.early += [u for u in self._uses(node.test)]
+            elif isinstance(node, ast.For):
+                self.early += self._uses(node.iter)
+            elif isinstance(node, ast.With):
+                self.early += [u for item in node.items for u in self._uses(item.context_expr)]
+
+    def _check_trained(self, nodes: list[ast.AST]) -> None:
+        """What is trained outside of the models must not meet the rows before they are whole."""
+        for node in nodes:
+            for inner in ast.walk(node):
+                if is_parameter(self.program, self.module, inner):
+                    self.flow.stop(inner, f"{self.module.segment(inner)} is trained and used before the model")
 
     def _check_late(self, statement: ast.stmt) -> None:
         """Behind the call all processes do the same with the same numbers, unless they draw their own."""
         start = self.module.span(statement).start
         for node in ast.walk(self.loop):
-            if isinstance(node, ast.stmt) and self.module.span(node).start >= start and self._is_simple(node):
+            if isinstance(node, ast.Call) and self.module.span(node).start >= start:
                 if draws_random(self.program, self.module, node) or self._criterion_draws(node):
                     self.flow.stop(node, "random numbers are drawn for the whole batch")
 
-    def _criterion_draws(self, node: ast.stmt) -> bool:
-        """A loss of the program's own that draws, or drops out, would do so on each process in its own way."""
-        resolver = self.program.resolver
-        for call in ast.walk(node):
-            if not isinstance(call, ast.Call) or self.program.is_wrapped(self.module, call.func):
-                continue
-            for value in resolver.values(self.module, call.func):
-                if value.kind != "instance" or value.module is None or not isinstance(value.node, ast.Call):
-                    continue
-                found = resolver.definition(value.module.qualified(value.node.func), value.module)
-                if found is None or not isinstance(found[1], ast.ClassDef):
-                    continue
-                owner, definition = found
-                made = (self.program.external(owner, n) for n in ast.walk(definition) if isinstance(n, ast.Call))
-                if draws_random(self.program, owner, definition) or any("ropout" in name for name in made):
-                    return True
-        return False
+    def _criterion_draws(self, call: ast.Call) -> bool:
+        """A loss or a module beside the model that draws, or drops out, would do so on each process in its own way."""
+        if self.program.is_wrapped(self.module, call.func):
+            return False
+        values = self.program.resolver.values(self.module, call.func)
+        return any(
+            isinstance(value.node, ast.Call) and value.module is not None and self._drops_out(value.module, value.node)
+            for value in values
+            if value.kind in ("instance", "call")
+        )
 
-    @staticmethod
-    def _is_simple(node: ast.stmt) -> bool:
-        return not isinstance(node, ast.If | ast.With | ast.For | ast.While | ast.Try)
+    def _drops_out(self, module: Module, made: ast.AST, depth: int = 3) -> bool:
+        """True when a module that is made here, or one inside it, draws random numbers."""
+        for call in ast.walk(made):
+            if not isinstance(call, ast.Call):
+                continue
+            name = self.program.external(module, call)
+            if name.startswith("torch.nn.") and ("ropout" in name or "Transformer" in name):
+                return True
+            found = self.program.resolver.definition(module.qualified(call.func), module)
+            if found is None or not isinstance(found[1], ast.ClassDef) or not depth:
+                continue
+            if draws_random(self.program, *found) or self._drops_out(*found, depth - 1):
+                return True
+        return False
 
     # ---------------------------------------------------------------- uses
     def _uses(self, tree: ast.AST) -> list[_Use]:
@@ -320,14 +369,17 @@ class _Reader:
                 self.flow.stop(use.node, f"{text} is looked at before the model is called")
             elif use.statement in statements:
                 inline.append(self.module.span(use.node))
-            elif text not in taken and self._is_straight(use, statement):
+            elif text not in taken and self._is_straight(use, statement) and not self._is_replaced(use):
                 parts.append(use)
             elif isinstance(statement, ast.If):
                 self.flow.stop(use.node, f"{text} is looked at behind the branches that call the model")
             else:
                 after[use.name] = None
         inline += [self.module.span(use.node) for use in parts if use.name not in after]
-        self._check_behind(given - set(after))
+        for name in self.no_tensors & {*places, *after}:
+            self.flow.stop(statement, f"{name} is no tensor that could be put together")
+        whole = {name for name in self.sources if name not in given and set(self._roots(name, given)) <= set(places)}
+        self._check_behind(set(self.sources) - set(after) - whole)
         return WholeBatch(
             self.module.span(calls[0]),
             self.module.span(statements[-1]),
@@ -341,6 +393,19 @@ class _Reader:
         """True for a part of a batch in an assignment beside the call: no process passes it by, as it may an effect."""
         beside = use.statement in self.module.block(statement)
         return isinstance(use.node, ast.Subscript) and beside and isinstance(use.statement, ast.Assign | ast.AugAssign)
+
+    def _is_replaced(self, use: _Use) -> bool:
+        """True where a step behind the call gives the name or one of its parts another value, which is whole already."""
+        return any(
+            isinstance(n, ast.Name)
+            and n.id == use.name
+            and (
+                isinstance(n.ctx, ast.Store) or isinstance(getattr(self.module.parents.get(n), "ctx", None), ast.Store)
+            )
+            for statement in self.module.block(use.statement)
+            if self.module.span(statement).start >= self.module.span(self.module.statement(use.node)).start
+            for n in ast.walk(statement)
+        )
 
     def _roots(self, name: str, given: set[str]) -> Iterator[str]:
         """The first names behind `name` that the model is not given: once they are whole, what is made of them is."""

@@ -13,7 +13,20 @@ from migrator.source import Source
 from migrator.verify import ForkServer, Status, VerifyRequest, to_text, verify
 from migrator.write import encoded
 
-from .test_not_way_one import BACKWARD, EPOCHS, LOSS, MODEL, PLAIN, STEPPED, WHOLE, Edit, edited
+from .test_not_way_one import (
+    AFTER,
+    BACKWARD,
+    BATCHES,
+    EPOCHS,
+    FORWARD,
+    LOSS,
+    MODEL,
+    PLAIN,
+    STEPPED,
+    WHOLE,
+    Edit,
+    edited,
+)
 
 MOST_IMPORTANT = ["classes have weights", "samples are compared with each other", "an output is not always in the loss"]
 
@@ -194,3 +207,127 @@ def test_what_is_looked_at_in_some_steps_becomes_whole_in_all() -> None:
     seen = "            if i % 2 == 0:\n                top = y.max()\n"
     lines = step(SUM, (MODEL, seen + MODEL), (LOSS, "            loss = criterion(out, y) * top\n"))
     assert lines[1:4] == ["y = whole_batch(y)", "if i % 2 == 0:", "top = y.max()"]
+
+
+# ---------------------------------------------------------------- what the whole batch does not reach
+OTHER: Edit = ("    criterion = ", "    other = nn.DataParallel(nn.Linear(8, 8)).cuda()\n    criterion = ")
+STEP_BODY = PLAIN[PLAIN.index("            x, y = x.cuda(), y.cuda()\n") : PLAIN.index(STEPPED)]
+STEP_FUNCTION: Edit = (
+    "def main():",
+    "def step(model, criterion, optimizer, x, y):\n    loss = criterion(model(x), y)\n"
+    "    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n    return loss.item()\n\n\ndef main():",
+)
+MADE_STEP = "step(model, criterion, optimizer, x, y)"
+OUT_OF_REACH: dict[str, tuple[str, tuple[Edit, ...]]] = {
+    "a head beside the model drops out": (
+        "random numbers",
+        (
+            ("    criterion = ", "    head = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5)).cuda()\n    criterion = "),
+            (LOSS, "            loss = criterion(head(out), y)\n"),
+        ),
+    ),
+    "outputs drop out": ("random numbers", ((LOSS, "            loss = criterion(F.dropout(out), y)\n"),)),
+    "noise is drawn by a method": (
+        "random numbers",
+        ((LOSS, "            loss = criterion(out + out.new(out.shape).normal_(), y)\n"),),
+    ),
+    "a condition draws": (
+        "random numbers",
+        ((LOSS, LOSS + "            if random.random() < 0.5:\n                continue\n"),),
+    ),
+    "targets are read in a function that is not given them": (
+        "not given it",
+        (
+            (EPOCHS, "    def compare(out):\n        return criterion(out, y)\n\n"),
+            (LOSS, "            loss = compare(out)\n"),
+        ),
+    ),
+    "a trained tensor is added to the inputs": (
+        "trained and used before",
+        (
+            ("    criterion = ", "    prompt = nn.Parameter(torch.zeros(1, 8).cuda())\n    criterion = "),
+            ("torch.optim.SGD(model.parameters()", "torch.optim.SGD([*model.parameters(), prompt]"),
+            (MODEL, "            out = model(x + prompt)\n"),
+        ),
+    ),
+    "a model inside the call of another": (
+        "outputs of another",
+        (OTHER, (MODEL, "            out = model(other(x))\n")),
+    ),
+    "a model is given what another's outputs say of the batch": (
+        "outputs of another",
+        (OTHER, (MODEL, "            centre = other(x).mean(0)\n            out = model(x + centre)\n")),
+    ),
+    "the loader is asked for the size of its batches": (
+        "this process's batches",
+        ((LOSS, LOSS + "            loss = loss / loader.batch_size\n"),),
+    ),
+    "only the last targets are read, behind the loop": (
+        "share only",
+        (
+            (FORWARD, "        return self.head(x).pow(2).sum()\n"),
+            (LOSS, "            loss = out.sum()\n"),
+            (AFTER, "        optimizer.param_groups[0]['lr'] = y.float().mean().item()\n"),
+        ),
+    ),
+    "an array made of the inputs": (
+        "no tensor",
+        (
+            (MODEL, "            array = x.cpu().numpy()\n" + MODEL),
+            (STEPPED, "            optimizer.param_groups[0]['lr'] = float(array.std())\n"),
+        ),
+    ),
+    "inputs are looped over before the call": (
+        "before the model is called",
+        (
+            (MODEL, "            total = 0\n            for row in x:\n                total += row.sum()\n" + MODEL),
+            (LOSS, LOSS + "            loss = loss * total\n"),
+        ),
+    ),
+    "the caller of a step weights what it gives back": (
+        "outside of the step",
+        (
+            STEP_FUNCTION,
+            (BATCHES, "        total = 0.0\n"),
+            (STEP_BODY, f"            total += {MADE_STEP} * x.size(0)\n"),
+        ),
+    ),
+    "the caller of a step counts samples": (
+        "share only",
+        (
+            STEP_FUNCTION,
+            (BATCHES, "        seen = 0\n"),
+            (STEP_BODY, f"            seen += x.size(0)\n            {MADE_STEP}\n"),
+            (AFTER, "        optimizer.param_groups[0]['lr'] = 1 / seen\n"),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_REACH)
+def test_the_batch_stays_whole_where(name: str) -> None:
+    why, changes = OUT_OF_REACH[name]
+    conversion = convert_program(Path("train.py"), Options(), Source("train.py", edited(SUM, *changes)))
+    assert conversion.way == "call" and why in conversion.reason, conversion.reason
+
+
+def test_a_part_that_gets_a_new_value_behind_the_call_is_put_together_once() -> None:
+    lines = step(
+        SUM,
+        ("for i, (x, y) in enumerate(loader)", "for i, batch in enumerate(loader)"),
+        ("            x, y = x.cuda(), y.cuda()\n", ""),
+        (MODEL, "            out = model(batch[0].cuda())\n            batch[1] = batch[1].cuda()\n"),
+        (LOSS, "            loss = criterion(out, batch[1])\n"),
+    )
+    assert lines[:4] == [
+        "out = whole_batch(model(batch[0].cuda()))",
+        "batch = whole_batch(batch)",
+        "batch[1] = batch[1].cuda()",
+        "loss = criterion(out, batch[1])",
+    ]
+
+
+def test_the_sampler_stays_where_its_length_is_asked() -> None:
+    asked: Edit = (LOSS, LOSS + "            loss = loss / len(loader.sampler)\n")
+    conversion = convert_program(Path("train.py"), Options(), Source("train.py", edited(SUM, asked)))
+    assert conversion.way == "batch" and "len(loader.sampler)" in conversion.reason
