@@ -48,6 +48,8 @@ def unfit(program: Program) -> Iterator[Against]:
 def _bare_transformers(program: Program) -> Iterator[Against]:
     """`BertModel` and the like end in a pooler, which most programs that build upon one leave unused."""
     for module in program.modules:
+        if not any(name.split(".")[0] in _TRANSFORMERS for name in module.imports.values()):
+            continue
         for node in module.nodes:
             if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                 library, _, name = (module.qualified(node) or "").rpartition(".")

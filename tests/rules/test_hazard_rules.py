@@ -356,3 +356,9 @@ def test_what_all_compute_and_one_writes() -> None:
         'torch.save(model(torch.ones(4, 4)), "out.pt" if dist.get_rank() == 0 else io.BytesIO())',
         "MG501",
     )
+
+
+def test_what_a_function_writes_is_awaited_before_its_caller_reads_it() -> None:
+    keep = "def prepare(path):\n    np.save(path, np.zeros(4))\n\n\ndef main():\n    prepare('t.npy')\n    print(np.load('t.npy'))"
+    source = "import numpy as np\n" + training("pass").replace("def main():", keep)
+    check_rewrite(source, "prepare('t.npy')\ndist.barrier()\nprint(np.load('t.npy'))", "MG506")
