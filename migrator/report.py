@@ -62,8 +62,8 @@ def _range(start: int, length: int) -> str:
 def hunks(change: FileChange, context: int = 3) -> Iterator[Hunk]:
     """The hunks of a change with the rules behind them."""
     mark = "\ufeff" if change.source is not None and change.source.bom else ""
-    old, old_numbers = _lines(mark + change.before if change.before else "")
-    new, new_numbers = _lines(mark + change.after if change.after else "")
+    old, old_numbers = numbered_lines(mark + change.before if change.before else "")
+    new, new_numbers = numbered_lines(mark + change.after if change.after else "")
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for group in matcher.get_grouped_opcodes(context):
         lines: list[str] = []
@@ -87,7 +87,7 @@ def hunks(change: FileChange, context: int = 3) -> Iterator[Hunk]:
         )
 
 
-def _lines(text: str) -> tuple[list[str], list[int]]:
+def numbered_lines(text: str) -> tuple[list[str], list[int]]:
     """Lines as git counts them (by line feed), and for each the number that Python gives it (a bare return counts too)."""
     lines = list(io.StringIO(text, newline="\n"))
     numbers = [1]
