@@ -287,7 +287,7 @@ def policies_of(diagnostics: Sequence[Diagnostic], options: Options) -> tuple[st
 
 # -------------------------------------------------------------------- suppressions
 def _without_suppressed(program: Program, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
-    """Drop what a `# mgmigrate: ignore[ID]` on its line refuses, and report suppressions that refuse nothing."""
+    """Drop what a `# mgmigrate: ignore[ID]` on its line refuses, with what depends on it, and report those that refuse nothing."""
     refused: dict[tuple[str, int], set[str]] = {}
     for module in program.modules:
         if "mgmigrate" not in module.text:
@@ -298,7 +298,7 @@ def _without_suppressed(program: Program, diagnostics: list[Diagnostic]) -> list
     if not refused:
         return diagnostics
     used: set[tuple[str, int, str]] = set()
-    kept = []
+    out = []
     for diagnostic in diagnostics:
         at = diagnostic.at
         lines = {at.line, program.module_at(at).line_at(max(at.end - 1, 0)) if at.end else at.line}
@@ -306,8 +306,13 @@ def _without_suppressed(program: Program, diagnostics: list[Diagnostic]) -> list
             (at.path, line, diagnostic.rule) for line in lines if diagnostic.rule in refused.get((at.path, line), ())
         }
         used |= hits
-        if not hits:
-            kept.append(diagnostic)
+        if hits:
+            out.append(diagnostic)
+    kept = list(diagnostics)
+    if out:
+        from migrator.selection import suppressed
+
+        kept = suppressed(program.entry_module.path, diagnostics, out)
     for (path, number), ids in refused.items():
         for rule in sorted(ids):
             if (path, number, rule) not in used:

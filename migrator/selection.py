@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -64,9 +64,13 @@ class Refusal:
 
 def fix_ids(conversion: Conversion) -> dict[str, Diagnostic]:
     """The fixes of a conversion by id, in the order of its diagnostics."""
-    folder = os.path.dirname(os.path.abspath(conversion.entry))
+    return _ids_of(conversion.entry, conversion.diagnostics)
+
+
+def _ids_of(entry: str, diagnostics: Iterable[Diagnostic]) -> dict[str, Diagnostic]:
+    folder = os.path.dirname(os.path.abspath(entry))
     found: dict[str, Diagnostic] = {}
-    for diagnostic in conversion.diagnostics:
+    for diagnostic in diagnostics:
         if diagnostic.fix is None:
             continue
         path = Path(os.path.relpath(os.path.abspath(diagnostic.at.path), folder)).as_posix()
@@ -194,18 +198,31 @@ def unselected(rules: Collection[str]) -> Choice:
     """
 
     def replaced(conversion: Conversion) -> dict[Diagnostic, Diagnostic | None]:
-        fixes = fix_ids(conversion)
-        rows: dict[Diagnostic, Diagnostic | None] = {d: None for d in conversion.diagnostics if d.rule in rules}
-        for name, one in refusals(fixes, [name for name, fix in fixes.items() if fix.rule in rules]).items():
-            if one.cause and fixes[name].rule not in rules:
-                rows[fixes[name]] = _told(fixes[name], one)
-            elif one.breaks:
-                said = _told(fixes[name], one)
-                message = said.message.replace("left out, as you chose", "left out by --select or --ignore", 1)
-                rows[fixes[name]] = replace(said, message=message, level="note")
-        return rows
+        out = [d for d in conversion.diagnostics if d.rule in rules]
+        return _decided(fix_ids(conversion), out, "--select or --ignore")
 
     return replaced
+
+
+def suppressed(entry: str, diagnostics: Sequence[Diagnostic], out: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """The diagnostics without those that comments in the program refuse, and without what depends on their fixes."""
+    rows = _decided(_ids_of(entry, diagnostics), out, "a comment")
+    return [row for d in diagnostics if (row := rows.get(d, d)) is not None]
+
+
+def _decided(
+    fixes: Mapping[str, Diagnostic], out: Sequence[Diagnostic], by: str
+) -> dict[Diagnostic, Diagnostic | None]:
+    """What is told, if anything, in the place of each diagnostic that the user left out, and of those that fall with it."""
+    rows: dict[Diagnostic, Diagnostic | None] = dict.fromkeys(out)
+    for name, one in refusals(fixes, [name for name, fix in fixes.items() if fix in rows]).items():
+        if one.cause and fixes[name] not in rows:
+            rows[fixes[name]] = _told(fixes[name], one)
+        elif one.breaks:
+            said = _told(fixes[name], one)
+            message = said.message.replace("left out, as you chose", f"left out by {by}", 1)
+            rows[fixes[name]] = replace(said, message=message, level="note")
+    return rows
 
 
 def _told(fix: Diagnostic, refusal: Refusal) -> Diagnostic:

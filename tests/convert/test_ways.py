@@ -330,3 +330,13 @@ def test_random_numbers_are_shared_unless_the_program_always_seeds_them_alike(
     text = text.replace("from net import Net\n", "from net import Net, Options\n")
     changed = result(convert(tmp_path, text))
     assert ("share_random_numbers()" not in changed) is alike
+
+
+def test_what_builds_on_a_fix_that_a_comment_refuses_goes_with_it(tmp_path: Path) -> None:
+    conversion = convert(
+        tmp_path, plain("shuffle=True").replace("num_workers=4)", "num_workers=4)  # mgmigrate: ignore[MG201]")
+    )
+    assert "set_epoch" not in result(conversion) and "DistributedSampler(" not in result(conversion)
+    told = {d.rule: d.message for d in conversion.diagnostics if d.level == "note"}
+    assert told["MG201"].startswith("left out by a comment") and "this breaks promise 1" in told["MG201"]
+    assert "left out with MG201@train.py:10" in told["MG202"]
