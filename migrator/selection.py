@@ -199,20 +199,18 @@ def unselected(rules: Collection[str]) -> Choice:
 
     def replaced(conversion: Conversion) -> dict[Diagnostic, Diagnostic | None]:
         out = [d for d in conversion.diagnostics if d.rule in rules]
-        return _decided(fix_ids(conversion), out, "--select or --ignore")
+        return _decided(fix_ids(conversion), out)
 
     return replaced
 
 
 def suppressed(entry: str, diagnostics: Sequence[Diagnostic], out: Sequence[Diagnostic]) -> list[Diagnostic]:
     """The diagnostics without those that comments in the program refuse, and without what depends on their fixes."""
-    rows = _decided(_ids_of(entry, diagnostics), out, "a comment")
+    rows = {**_decided(_ids_of(entry, diagnostics), out), **dict.fromkeys(out)}  # a comment says that its writer knows
     return [row for d in diagnostics if (row := rows.get(d, d)) is not None]
 
 
-def _decided(
-    fixes: Mapping[str, Diagnostic], out: Sequence[Diagnostic], by: str
-) -> dict[Diagnostic, Diagnostic | None]:
+def _decided(fixes: Mapping[str, Diagnostic], out: Sequence[Diagnostic]) -> dict[Diagnostic, Diagnostic | None]:
     """What is told, if anything, in the place of each diagnostic that the user left out, and of those that fall with it."""
     rows: dict[Diagnostic, Diagnostic | None] = dict.fromkeys(out)
     for name, one in refusals(fixes, [name for name, fix in fixes.items() if fix in rows]).items():
@@ -220,7 +218,7 @@ def _decided(
             rows[fixes[name]] = _told(fixes[name], one)
         elif one.breaks:
             said = _told(fixes[name], one)
-            message = said.message.replace("left out, as you chose", f"left out by {by}", 1)
+            message = said.message.replace("left out, as you chose", "left out by --select or --ignore", 1)
             rows[fixes[name]] = replace(said, message=message, level="note")
     return rows
 
