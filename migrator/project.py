@@ -50,13 +50,18 @@ class Project:
         return "-m " + (self.package if Path(self.entry.path).name == "__main__.py" else self.entry.name)
 
 
+def has_mark(folder: Path) -> bool:
+    """True for a folder with a file or folder that projects have at their top."""
+    return any((folder / mark).exists() for mark in _ROOT_MARKS)
+
+
 def project_root(entry: Path) -> Path:
     """The folder that holds the project: the nearest one upwards with a project mark, or the topmost package's parent."""
     folder = entry.resolve().parent
     while (folder / "__init__.py").exists() and folder.parent != folder:
         folder = folder.parent
     for candidate in (folder, *list(folder.parents)[:3]):
-        if any((candidate / mark).exists() for mark in _ROOT_MARKS):
+        if has_mark(candidate):
             return candidate
     here = Path.cwd()
     return here if folder.is_relative_to(here) else folder

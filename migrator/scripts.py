@@ -16,7 +16,7 @@ from pathlib import Path
 from codemods.base import Options
 from migrator.facts.syntax import Span
 from migrator.launch import COUNT_GPUS, launch_line
-from migrator.project import Project
+from migrator.project import Project, has_mark
 from migrator.source import Source, SourceError
 
 _PAGES = (".md", ".rst")
@@ -157,12 +157,12 @@ def _starts(project: Project, path: Path, match: re.Match[str]) -> bool:
 
 # -------------------------------------------------------------------- files
 def _files(project: Project) -> list[Path]:
-    """Scripts and pages around the entry: in its folder, in the project's, and in those below them."""
+    """Scripts and pages around the entry: in its folder, in the project's where it is known, and in those below them."""
     entry = Path(os.path.realpath(project.entry.path)).parent
     root = Path(os.path.realpath(project.root))
     found: dict[Path, None] = {}
     budget = _MOST_FOLDERS
-    for top in dict.fromkeys((entry, root)):
+    for top in dict.fromkeys((entry, root) if has_mark(root) else (entry,)):
         queue = [(top, 0)]
         while queue and budget and len(found) < _MOST_FILES:
             folder, depth = queue.pop(0)
