@@ -138,6 +138,8 @@ class _Reader:
                 self.flow.read([earlier])
                 self._note(earlier)
             before = []
+            branches = [n for n in ast.walk(anchor) if isinstance(n, ast.If) and call in set(ast.walk(n))]
+            self.early += [use for branch in branches for use in self._uses(branch.test)]
             self.flow.kind(call)
         self._check_late(anchor)
         if isinstance(self.loop, ast.For):
@@ -353,6 +355,9 @@ class _Reader:
     def _place(self, calls: list[ast.Call], statement: ast.stmt, given: set[str], late: list[_Use]) -> WholeBatch:
         statements = [self.module.statement(call) for call in calls]
         uses = [*self.early, *late]
+        for use in uses:
+            if use.name not in given and self._is_outlived(use.name, given):
+                self.flow.stop(use.node, f"{use.name} is made of what has another value by then")
         roots = dict.fromkeys(root for use in uses if use.name not in given for root in self._roots(use.name, given))
         places = {root: self._first_use(root, statement) for root in roots}
         inline, after, sizes = [self.module.span(call) for call in calls], dict[str, None](), list[tuple[Span, str]]()
@@ -407,14 +412,23 @@ class _Reader:
             for n in ast.walk(statement)
         )
 
-    def _roots(self, name: str, given: set[str]) -> Iterator[str]:
+    def _roots(self, name: str, given: set[str], seen: frozenset[str] = frozenset()) -> Iterator[str]:
         """The first names behind `name` that the model is not given: once they are whole, what is made of them is."""
         own = self.sources.get(name, set()) - given
-        if not own or self.sources[name] & given:
+        if not own or self.sources[name] & given or name in seen:
             yield name
             return
         for source in own:
-            yield from self._roots(source, given)
+            yield from self._roots(source, given, seen | {name})
+
+    def _is_outlived(self, name: str, given: set[str]) -> bool:
+        """True where what a name, or one behind it, is made of gets a new value, which becomes whole in its place."""
+        made = min((self.module.span(d).start for d in self.redefined.get(name, ())), default=0)
+        own = self.sources.get(name, set()) - given
+        later = (d for source in own for d in self.redefined.get(source, ()))
+        return any(self.module.span(d).start >= made for d in later) or any(
+            self._is_outlived(source, given) for source in own
+        )
 
     def _first_use(self, root: str, statement: ast.stmt) -> ast.stmt:
         """The first statement that needs the whole of a name: not those that only give the name itself a new value."""

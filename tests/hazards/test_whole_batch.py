@@ -284,6 +284,32 @@ OUT_OF_REACH: dict[str, tuple[str, tuple[Edit, ...]]] = {
             (LOSS, LOSS + "            loss = loss * total\n"),
         ),
     ),
+    "inputs decide which branch calls the model": (
+        "before the model is called",
+        (
+            (
+                MODEL,
+                "            if x.sum() > 0:\n                out = model(x)\n"
+                "            else:\n                out = model(x * 2)\n",
+            ),
+        ),
+    ),
+    "targets get another value behind a copy": (
+        "another value by then",
+        (
+            (MODEL, "            old = y.float()\n            y = y * 0\n" + MODEL),
+            (LOSS, LOSS + "            loss = loss * old.std()\n"),
+        ),
+    ),
+    "two names change places": (
+        "another value by then",
+        (
+            ("TensorDataset(", "TensorDataset(torch.randint(4, (64,)), "),
+            ("for i, (x, y) in", "for i, (z, x, y) in"),
+            (MODEL, "            y, z = z, y\n" + MODEL),
+            (LOSS, LOSS + "            loss = loss * (y == z).sum()\n"),
+        ),
+    ),
     "the caller of a step weights what it gives back": (
         "outside of the step",
         (
