@@ -162,8 +162,10 @@ def _files(project: Project) -> list[Path]:
     root = Path(os.path.realpath(project.root))
     found: dict[Path, None] = {}
     budget = _MOST_FOLDERS
-    for top in dict.fromkeys((entry, root) if has_mark(root) else (entry,)):
-        queue = [(top, 0)]
+    for top in dict.fromkeys((entry, root)):
+        queue = [
+            (top, 0 if top == entry or has_mark(root) else _DEPTH)
+        ]  # beside it there may be other people's programs
         while queue and budget and len(found) < _MOST_FILES:
             folder, depth = queue.pop(0)
             budget -= 1
