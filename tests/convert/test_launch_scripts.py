@@ -155,4 +155,69 @@ def test_programs_of_one_name_in_several_folders_are_told_apart(cli, tmp_path):
 
 def test_a_module_that_is_started_with_python_m(cli, tmp_path):
     (tmp_path / "setup.py").write_text("")
-    assert len(notes(cli("convert", "mine/train.py"))) == 1
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "__init__.py").write_text("")
+    (tmp_path / "pkg" / "data.py").write_text("size = 64\n")
+    (tmp_path / "pkg" / "train.py").write_text("from .data import size\n" + PROGRAM)
+    (tmp_path / "run.sh").write_text("python -m pkg.train --epochs 3\npython -m pkg.other\n")
+    cli("convert", "pkg/train.py", "--scripts", "--write")
+    wanted = "torchrun --standalone --nproc_per_node=gpu -m pkg.train --epochs 3\npython -m pkg.other\n"
+    assert (tmp_path / "run.sh").read_text() == wanted
+
+
+def test_the_shell_hands_the_launcher_what_it_handed_python(cli, train):
+    """The written script runs, with a stand-in that tells its arguments in the place of torchrun."""
+    script = train.with_name("run.sh")
+    script.write_text(
+        'for lr in 0.1 "a b"; do\n  CUDA_VISIBLE_DEVICES=0,1 python train.py --lr "$lr" && echo done\ndone\n'
+    )
+    cli("convert", "train.py", "--scripts", "--write")
+    fake = train.with_name("bin") / "torchrun"
+    fake.parent.mkdir()
+    fake.write_text('#!/bin/sh\nprintf "%s|" "$CUDA_VISIBLE_DEVICES" "$@"; echo\n')
+    fake.chmod(0o755)
+    path = f"{fake.parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", script], env={**os.environ, "PATH": path}, cwd=train.parent, capture_output=True, text=True, check=True
+    )
+    head = "0,1|--standalone|--nproc_per_node=2|--|train.py|--lr|"
+    assert done.stdout.splitlines() == [f"{head}0.1|", "done", f"{head}a b|", "done"]
+
+
+def test_bytes_that_are_no_utf8_come_back(cli, train):
+    script = train.with_name("run.sh")
+    script.write_bytes(b"# \xff\xe9\npython train.py\n")
+    cli("convert", "train.py", "--scripts", "--write")
+    assert script.read_bytes() == b"# \xff\xe9\n" + f"{GPU} train.py\n".encode()
+
+
+def test_a_setting_stands_for_the_flag(cli, train):
+    (train.parent / "pyproject.toml").write_text("[tool.mgmigrate]\nscripts = true\n")
+    (train.parent / "run.sh").write_text("python train.py\n")
+    assert "run.sh" in cli("convert", "train.py").text
+
+
+@pytest.mark.parametrize("program", ["print(1)\n", "from torch import nn\nprint(nn.DataParallel(nn.Linear(1, 1)))\n"])
+def test_a_program_that_stays_one_process_has_no_launch_lines(cli, train, program):
+    train.write_text(program)
+    (train.parent / "run.sh").write_text("python train.py\n")
+    assert not notes(cli("convert", "train.py", "--scripts"))
+
+
+def test_scripts_are_looked_for_in_a_bounded_number_of_folders(cli, train):
+    for number in range(400):
+        (train.parent / f"d{number}").mkdir()
+    (Path("d399") / "run.sh").write_text("python ../train.py\n")
+    assert cli("convert", "train.py", "--scripts").code == 0
+
+
+def test_folders_beside_the_program_are_searched_only_in_a_project(cli, train):
+    for folder in ("mine", "other"):
+        (train.parent / folder).mkdir()
+    (train.parent / "mine" / "train.py").write_text(PROGRAM)
+    (train.parent / "other" / "run.sh").write_text("python mine/train.py\n")
+    (train.parent / "all.sh").write_text("python mine/train.py\n")
+    done = cli("convert", "mine/train.py")
+    assert done.code == 0 and [note.split(":")[0] for note in notes(done)] == ["all.sh"]
+    (train.parent / "setup.py").write_text("")
+    assert len(notes(cli("convert", "mine/train.py"))) == 2
