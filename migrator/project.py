@@ -68,7 +68,8 @@ def project_root(entry: Path) -> Path:
 
 
 @stage("reading")
-def load_project(entry: Path, source: Source | None = None, overlay: Mapping[Path, Source] | None = None, also: Sequence[str] = ()
+def load_project(
+    entry: Path, source: Source | None = None, overlay: Mapping[Path, Source] | None = None, also: Sequence[str] = ()
 ) -> Project:
     """Parse the entry and all first-party modules that it reaches; raise `SourceError` when the entry itself fails.
 

@@ -256,7 +256,9 @@ class Module:
                 told = f"is larger than {MAX_NODES} expressions and statements; it was not looked at"
                 raise SourceError(self.path, told)
             if depth > _MAX_DEPTH:
-                raise SourceError(self.path, "is nested too deeply; it was not looked at", _line(self.parents, current), 1)
+                raise SourceError(
+                    self.path, "is nested too deeply; it was not looked at", _line(self.parents, current), 1
+                )
             self.scope_of[current] = scope
             self.nodes.append(current)
             inner = self._visit(current, scope)
