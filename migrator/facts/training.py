@@ -278,6 +278,8 @@ class _Reader:
                 self.obstacle(module, call, "the loader has no batch size of its own")
             if own_batches is not None:
                 self.order_obstacle(module, call, "batches are made by a batch sampler of the program's own")
+            if own_batches is not None and self._draws_batches(module, own_batches):
+                self.obstacle(module, own_batches, "its batches are drawn one by one, among the program's other draws")
             for given in (sampler, own_batches):
                 if given is not None and is_endless(self.program, module, given):
                     self.obstacle(module, given, "its sampler may never end")
@@ -320,6 +322,17 @@ class _Reader:
             workers=module.span(workers) if workers is not None else None,
             workers_text=module.segment(workers) if workers is not None else "",
         )
+
+    def _draws_batches(self, module: Module, node: ast.expr) -> bool:
+        """True for a batch sampler of the program's own that draws: a whole epoch of it at once would be another epoch."""
+        for value in self.resolver.values(module, node):
+            if value.kind == "instance" and isinstance(value.node, ast.Call) and value.module is not None:
+                found = self.resolver.definition(value.module.qualified(value.node.func), value.module)
+                owner = found[0] if found is not None else module
+                functions = [n for n in owner.nodes if isinstance(n, ast.FunctionDef)]
+                if any(draws_random(self.program, owner, function) for function in functions):
+                    return True
+        return False
 
     def _draws_in_loop(self, module: Module, call: ast.Call) -> bool:
         """True for a loader that a function makes anew for an epoch, of samples that are made with random numbers."""

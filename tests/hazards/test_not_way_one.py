@@ -245,6 +245,14 @@ COUPLED: dict[str, tuple[Edit, ...]] = {
         (EPOCHS, "    table = torch.randn(2, 16).cuda()\n"),
         (MODEL, "            out = model(x, table)\n"),
     ),
+    "batches are drawn one by one": (
+        (
+            "class Net(",
+            "class Batches:\n    def __init__(self, size):\n        self.size = size\n\n    def __len__(self):\n        return 4\n\n"
+            "    def __iter__(self):\n        for _ in range(4):\n            yield np.random.permutation(64)[: self.size].tolist()\n\n\nclass Net(",
+        ),
+        (LOADER, "DataLoader(data, batch_sampler=Batches(args.batch_size))"),
+    ),
     "the batch cannot be divided": (("batch_size=args.batch_size, s", "batch_size=7, s"),),
     "the loader's arguments are hidden": ((LOADER, "DataLoader(data, **vars(args))"),),
     "a stream": (
