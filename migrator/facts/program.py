@@ -65,6 +65,7 @@ class Program:
         self.resolver = Resolver(project.modules, told)
         self.region: Region | None = None  # of a notebook: what every process runs
         self._acting: dict[ast.AST, bool] = {}
+        self._external: dict[ast.Call, str] = {}
         self._by_path = {module.path: module for module in self.modules}
 
     # ---------------------------------------------------------------- helpers for rules
@@ -165,9 +166,11 @@ class Program:
 
     def external(self, module: Module, call: ast.Call) -> str:
         """Library name of what a call runs, or the empty text when it is the project's own or unknown."""
-        if self.resolver.definition(module.qualified(call.func), module) is not None:
-            return ""
-        return self.resolver.external_name(module, call.func) or ""
+        name = self._external.get(call)
+        if name is None:
+            own = self.resolver.definition(module.qualified(call.func), module) is not None
+            name = self._external[call] = "" if own else self.resolver.external_name(module, call.func) or ""
+        return name
 
     # ---------------------------------------------------------------- roles
     @cached_property

@@ -170,7 +170,9 @@ def _readers(program: Program, module: Module, call: ast.Call, path: ast.expr) -
     copied = program.external(module, call).startswith(("shutil.", "os.")) or program.resolver.callee(module, call)
     writing = {(e.at.path, e.at.start, e.at.end) for e in program.effects}
     for node in module.nodes:
-        if not isinstance(node, type(path)) or module.span(node).start < start or ast.dump(node) != key:
+        if not isinstance(node, type(path)) or (isinstance(node, ast.Name) and node.id != getattr(path, "id", "")):
+            continue
+        if module.span(node).start < start or ast.dump(node) != key:
             continue
         there = module.scope_of.get(node, module.scope)
         parent = module.parents.get(node)
