@@ -269,7 +269,7 @@ class _Reader:
         if training:
             if has_unpacking(call) and not unpacks_harmless(self.program, module, call):
                 self.obstacle(module, call, "the loader's arguments are not all in sight")
-            if module is not self.program.entry_module and module.enclosing_function(call) is None:
+            if self._is_made_on_import(module, call):
                 self.obstacle(module, call, "the loader is made on import, before the processes have met")
             if self._draws_in_loop(module, call):
                 self.obstacle(module, call, "its samples are drawn at random while the training runs")
@@ -322,6 +322,13 @@ class _Reader:
             workers=module.span(workers) if workers is not None else None,
             workers_text=module.segment(workers) if workers is not None else "",
         )
+
+    def _is_made_on_import(self, module: Module, call: ast.Call) -> bool:
+        """True on the top level of a module that another one imports; the entry runs, and what is only loaded by name is late."""
+        if module is self.program.entry_module or module.enclosing_function(call) is not None:
+            return False
+        last = module.name.rpartition(".")[2]
+        return any(name.rpartition(".")[2] == last for other in self.program.modules for name in other.imported_modules)
 
     def _draws_batches(self, module: Module, node: ast.expr) -> bool:
         """True for a batch sampler of the program's own that draws: a whole epoch of it at once would be another epoch."""

@@ -201,7 +201,7 @@ def test_without_a_time_limit_torchs_own_holds():
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_loss_over_the_whole_batch_is_asked_for(run, world):
     ran = run(USED, world, loss="global")
-    assert ran.conversion.way == "call"
+    assert ran.conversion.way == "distributed" and "whole_batch(model(" in ran.conversion.changes[0].after
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -212,9 +212,9 @@ def test_a_loss_of_ones_own_is_vouched_for(run, world):
         "    def forward(self, output, targets):\n"
         "        return nn.functional.cross_entropy(output, targets)\n\n\ndef main():",
     ).replace("nn.CrossEntropyLoss()", "Loss()")
-    assert run(text, world).conversion.way == "call"
+    assert "whole_batch(model(" in run(text, world).conversion.changes[0].after
     ran = run(text, world, loss="local")
-    assert ran.conversion.way == "distributed"
+    assert ran.conversion.way == "distributed" and "whole_batch" not in ran.conversion.changes[0].after
     assert ran.conversion.policies == ("--loss local",)
 
 

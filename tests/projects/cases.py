@@ -95,7 +95,7 @@ PROJECTS = (
     Project(
         "late_imports",
         "every import is inside a function, and click starts the program",
-        "batch",
+        "call",
         entry="cli.py",
         arguments=("train", "--epochs", "2"),
     ),
