@@ -34,7 +34,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
             place.at,
             "this file is written by one process; the others wait until it is there",
             *imports,
-            InsertBefore(place.statement, context.barrier(place.statement)),
+            InsertBefore(place.statement, context.barrier(place.statement), first=True),
         )
         for statement in removals_after(context.program, place):
             if waits_for_all(context.program, statement):

@@ -51,10 +51,11 @@ class DropArgument:
 
 @dataclass(frozen=True, slots=True)
 class InsertBefore:
-    """Put statements before a statement."""
+    """Put statements before a statement; with `first`, also before what others put there."""
 
     at: Span
     text: str
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

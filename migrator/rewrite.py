@@ -233,7 +233,7 @@ class _Rewriter(cst.CSTTransformer):
         after: list[Any] = []
         orphans: list[cst.EmptyLine] = []
         below = 0
-        for labelled in edits:
+        for labelled in sorted(edits, key=lambda one: not (isinstance(one.edit, InsertBefore) and one.edit.first)):
             edit = labelled.edit
             self.applied.add(labelled)
             if isinstance(edit, InsertBefore):

@@ -362,3 +362,11 @@ def test_what_a_function_writes_is_awaited_before_its_caller_reads_it() -> None:
     keep = "def prepare(path):\n    np.save(path, np.zeros(4))\n\n\ndef main():\n    prepare('t.npy')\n    print(np.load('t.npy'))"
     source = "import numpy as np\n" + training("pass").replace("def main():", keep)
     check_rewrite(source, "prepare('t.npy')\ndist.barrier()\nprint(np.load('t.npy'))", "MG506")
+
+
+def test_a_data_set_that_gets_a_line_of_its_own_is_made_behind_the_wait_for_its_file() -> None:
+    made = "    np.save('t.npy', np.zeros(4))\n    loader = DataLoader(TensorDataset(np.load('t.npy')), batch_size=16, shuffle=True)"
+    text = training("pass")
+    (line,) = [line for line in text.splitlines() if "DataLoader(data" in line]
+    expected = "dist.barrier()\ntrain_set = TensorDataset(np.load('t.npy'))"
+    check_rewrite("import numpy as np\n" + text.replace(line, made), expected, "MG506")
