@@ -437,7 +437,11 @@ class Program:
     def _is_saved(self, module: Module, call: ast.Call) -> bool:
         """True for a wrapper that is made to be written to a file, and runs nothing."""
         outer = next((a for a in module.ancestors(call) if not isinstance(a, ast.Dict | ast.Tuple | ast.List)), None)
-        return isinstance(outer, ast.Call) and self.external(module, outer) == "torch.save"
+        if isinstance(outer, ast.Call) and self.external(module, outer) == "torch.save":
+            return True
+        # `state = {"net": nn.DataParallel(net.module)}`, as MG601 writes it where the dictionary has a name
+        bare = len(call.args) == 1 and isinstance(call.args[0], ast.Attribute) and call.args[0].attr == "module"
+        return bare and isinstance(module.parents.get(call), ast.Dict)
 
     def _wrap_kind(self, module: Module, call: ast.Call) -> tuple[str, str] | None:
         tail = (

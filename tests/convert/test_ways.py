@@ -340,3 +340,12 @@ def test_what_builds_on_a_fix_that_a_comment_refuses_goes_with_it(tmp_path: Path
     told = {d.rule: d.message for d in conversion.diagnostics if d.level == "note"}
     assert "MG201" not in told
     assert "left out with MG201@train.py:10" in told["MG202"]
+
+
+def test_a_dictionary_that_keeps_the_whole_model_is_left_alone_by_a_second_run(tmp_path: Path) -> None:
+    saved = plain().replace(
+        'torch.save(model.state_dict(), "net.pt")', 'state = {"net": model}\n        torch.save(state, "net.pt")'
+    )
+    conversion = convert(tmp_path, saved)
+    assert '{"net": nn.DataParallel(model.module)}' in result(conversion)
+    assert not convert(tmp_path, result(conversion)).changes
