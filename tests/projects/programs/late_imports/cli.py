@@ -10,7 +10,7 @@ def cli():
 @click.option("--epochs", default=2)
 @click.option("--batch", default=12)
 def train(epochs, batch):
-    from work.fit import fit
+    from steps.fit import fit
 
     fit(epochs, batch)
 
