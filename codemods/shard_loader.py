@@ -52,7 +52,7 @@ def _edits(context: Context, loader: Loader) -> Iterator[Edit]:
     if loader.dataset_is_call:
         # A data set that is made in the call would be made twice: it gets a name first.
         dataset = context.program.free_name("train_set", loader.at)
-        yield InsertBefore(loader.statement, f"{dataset} = {loader.dataset_text}\n")
+        yield InsertBefore(loader.statement, f"{dataset} = $0\n", holes=(loader.dataset,))
         yield Replace(loader.dataset, dataset)
     none = none_sampler(context.program, loader.at, loader.statement) if loader.shuffle_keyword else None
     shuffle = context.program.text(loader.shuffle) if loader.shuffle is not None else ""

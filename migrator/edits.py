@@ -3,7 +3,7 @@
 Edits are data: they carry the place that they are about and text to put there, never tree nodes, so that a plan can be
 pickled, printed and compared.  `migrator.rewrite` is the only reader that turns them into syntax.
 
-Text of a `Replace` may hold `$0`, `$1`, …: holes for sub-expressions of the replaced place, which keep the edits made
+Text of a `Replace` or an `InsertBefore` may hold `$0`, `$1`, …: holes for sub-expressions of the replaced place, which keep the edits made
 inside them.  Text of statements is dedented Python; it takes the indentation of its new place.
 """
 
@@ -51,11 +51,15 @@ class DropArgument:
 
 @dataclass(frozen=True, slots=True)
 class InsertBefore:
-    """Put statements before a statement; with `first`, also before what others put there."""
+    """Put statements before a statement; with `first`, also before what others put there.
+
+    `holes` are expressions of that statement that move into the text, as they are without their own replacement.
+    """
 
     at: Span
     text: str
     first: bool = False
+    holes: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

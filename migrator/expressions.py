@@ -51,13 +51,20 @@ _ROOMY = (
 
 def fill(text: str, holes: Mapping[int, cst.BaseExpression], config: cst.PartialParserConfig) -> cst.BaseExpression:
     """Parse a template and put expressions into its `$0`, `$1`, …"""
-    tree = cst.parse_expression(_HOLE.sub(lambda m: _PLACEHOLDER.format(m[1]), text), config=config)
-    if not holes:
-        return tree
+    tree = cst.parse_expression(with_placeholders(text), config=config)
+    filled = with_holes(tree, holes)
+    return cst.ensure_type(filled, cst.BaseExpression)  # type: ignore[type-abstract]
+
+
+def with_placeholders(text: str) -> str:
+    """A template that can be parsed: names stand for its `$0`, `$1`, …"""
+    return _HOLE.sub(lambda m: _PLACEHOLDER.format(m[1]), text)
+
+
+def with_holes(tree: cst.CSTNode, holes: Mapping[int, cst.BaseExpression]) -> Any:
+    """A tree that was parsed with placeholders, with expressions in their place."""
     nodes = {_PLACEHOLDER.format(index): node for index, node in holes.items()}
-    if isinstance(tree, cst.Name):
-        return nodes.get(tree.value, tree)
-    return cst.ensure_type(tree.visit(_Fill(nodes)), cst.BaseExpression)  # type: ignore[type-abstract]
+    return tree.visit(_Fill(nodes)) if nodes else tree
 
 
 class _Fill(cst.CSTTransformer):

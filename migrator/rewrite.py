@@ -30,7 +30,7 @@ from migrator.edits import (
     Replace,
     SetArgument,
 )
-from migrator.expressions import add_parameter, drop_argument, fill, fitted, set_argument
+from migrator.expressions import add_parameter, drop_argument, fill, fitted, set_argument, with_holes, with_placeholders
 from migrator.facts.syntax import Span
 from migrator.source import SourceError
 
@@ -81,6 +81,9 @@ class _Rewriter(cst.CSTTransformer):
         self.holes, self.on_path = holes, on_path
         self.hole_ids = {id(node) for node in holes.values()}
         self.updated: dict[int, cst.CSTNode] = {}
+        self.unreplaced: dict[
+            int, cst.CSTNode
+        ] = {}  # holes with what changed inside, before they were replaced themselves
         self.made: list[tuple[Labelled, cst.CSTNode]] = []
         self.parents: list[cst.CSTNode] = []
         self.applied: set[Labelled] = set()
@@ -99,6 +102,8 @@ class _Rewriter(cst.CSTTransformer):
         for labelled in sorted(edits, key=lambda one: isinstance(one.edit, Replace)):
             if id(original_node) in self.hole_ids:
                 self.updated[id(original_node)] = node  # a replacement around itself keeps what changed inside
+                if isinstance(labelled.edit, Replace):
+                    self.unreplaced.setdefault(id(original_node), node)
             node = self._expression(labelled, node)
             self.made.append((labelled, node))
             self.applied.add(labelled)
@@ -237,7 +242,7 @@ class _Rewriter(cst.CSTTransformer):
             edit = labelled.edit
             self.applied.add(labelled)
             if isinstance(edit, InsertBefore):
-                more = self._statements(labelled, edit.text)
+                more = self._statements(labelled, edit.text, edit.holes)
                 if before and isinstance(before[-1], cst.FunctionDef | cst.ClassDef):
                     self._again(more, 0, leading_lines=[cst.EmptyLine(indent=False)] * below)
                     below = 0
@@ -284,10 +289,15 @@ class _Rewriter(cst.CSTTransformer):
         nodes[position] = old.with_changes(**changes)
         self.made += [(labelled, nodes[position]) for labelled, node in self.made if node is old]
 
-    def _statements(self, labelled: Labelled, text: str) -> list[Any]:
+    def _statements(self, labelled: Labelled, text: str, holes: Sequence[Span] = ()) -> list[Any]:
         """Parsed statements with the file's own newlines and indentation; blank lines at the top stay with them."""
         text = text.replace("\n", self.module.default_newline)
-        parsed = cst.parse_module(text, config=self.module.config_for_parsing)
+        parsed = cst.parse_module(with_placeholders(text) if holes else text, config=self.module.config_for_parsing)
+        moved: dict[int, Any] = {}
+        for index, span in enumerate(holes):
+            key = id(self.holes[span.start, span.end])
+            moved[index] = self.unreplaced.get(key, self.updated[key])
+        parsed = with_holes(parsed, moved)
         nodes: list[Any] = list(parsed.body)
         nodes[0] = nodes[0].with_changes(leading_lines=[*parsed.header, *nodes[0].leading_lines])
         self.made += [(labelled, node) for node in nodes]

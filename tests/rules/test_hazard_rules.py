@@ -370,3 +370,11 @@ def test_a_data_set_that_gets_a_line_of_its_own_is_made_behind_the_wait_for_its_
     (line,) = [line for line in text.splitlines() if "DataLoader(data" in line]
     expected = "dist.barrier()\ntrain_set = TensorDataset(np.load('t.npy'))"
     check_rewrite("import numpy as np\n" + text.replace(line, made), expected, "MG506")
+
+
+def test_a_data_set_that_gets_a_line_of_its_own_keeps_what_other_rules_change_in_it() -> None:
+    text = training("pass")
+    (line,) = [line for line in text.splitlines() if "DataLoader(data" in line]
+    made = "    loader = DataLoader(TensorDataset(torch.tensor(np.zeros(64, np.float))), batch_size=16, shuffle=True)"
+    expected = "train_set = TensorDataset(torch.tensor(np.zeros(64, float)))"
+    check_rewrite("import numpy as np\n" + text.replace(line, made), expected, "MG009")
