@@ -156,6 +156,20 @@ class Context:
         name, edits = self.processes(at)
         return f"{name}.num_processes" if self.accelerate else f"{name}.get_world_size()", edits
 
+    def share(self, at: Span, number: str) -> tuple[str, tuple[Edit, ...]]:
+        """A process's part of a number (of workers, of samples), rounded up; `$0` in it stands for the number."""
+        world, edits = self.world_size(at)
+        ceil, more = self._ceil(at)
+        return f"{ceil}({operand(number)} / {world})", (*edits, *more)
+
+    def _ceil(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
+        module = self.program.module_at(at)
+        taken = any(b.kind != "import" for scope in module.scopes.values() for b in scope.bindings.get("math", ()))
+        if taken or "math.ceil" in module.imports.values():
+            return self.module(at, "math.ceil")
+        math, edits = self.module(at, "math")
+        return f"{math}.ceil", edits
+
     def barrier(self, at: Span) -> str:
         """A statement that waits for all processes, spelled for the module of `at` (whose import of them is needed)."""
         name, _ = self.processes(at)

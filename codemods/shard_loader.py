@@ -7,7 +7,7 @@ In the accelerate form `prepare` (MG305) gives each process its part of every ba
 
 from collections.abc import Iterator
 
-from codemods.base import Context, Diagnostic, Rule, operand
+from codemods.base import Context, Diagnostic, Rule
 from codemods.larger_batch import grows
 from migrator.edits import DropArgument, Edit, InsertBefore, Remove, Replace, SetArgument
 from migrator.facts.none_sampler import NoneSampler, none_sampler
@@ -27,9 +27,8 @@ def check(context: Context) -> Iterator[Diagnostic]:
     if context.accelerate:
         for loader in training.loaders:
             if loader.workers is not None and loader.workers_text != "0":
-                edits = (*context.world_size(loader.at)[1], _workers(context, loader))
                 reason = "workers are the machine's, not the process's"
-                yield RULE.converted(loader.at, reason, *edits, optional=True)
+                yield RULE.converted(loader.at, reason, *_workers(context, loader), optional=True)
         if first.drop_last != "True":
             yield RULE.note(first.at, _REFILL)
         return
@@ -69,7 +68,7 @@ def _edits(context: Context, loader: Loader) -> Iterator[Edit]:
         yield context.helper(loader.at, "local_batch")
         yield SetArgument(loader.at, "batch_size", "local_batch($0)", 1, holes=(loader.batch,))
     if loader.workers is not None and loader.workers_text != "0":
-        yield _workers(context, loader)
+        yield from _workers(context, loader)
 
 
 def _in_place_of_none(loader: Loader, none: NoneSampler, made: str) -> Iterator[Edit]:
@@ -94,10 +93,11 @@ def _as_a_new_name(context: Context, loader: Loader, made: str) -> Iterator[Edit
         yield SetArgument(loader.at, "sampler", name, 3)
 
 
-def _workers(context: Context, loader: Loader) -> SetArgument:
+def _workers(context: Context, loader: Loader) -> Iterator[Edit]:
     assert loader.workers is not None
-    text = f"-(-{operand(loader.workers_text)} // {context.world_size(loader.at)[0]})"
-    return SetArgument(loader.at, "num_workers", text, 5, holes=(loader.workers,))
+    text, imports = context.share(loader.at, loader.workers_text)
+    yield from imports
+    yield SetArgument(loader.at, "num_workers", text, 5, holes=(loader.workers,))
 
 
 RULE = Rule(

@@ -7,7 +7,7 @@ recognised, every process evaluates everything instead, which is right and not f
 
 from collections.abc import Iterator
 
-from codemods.base import Context, Diagnostic, Rule, operand
+from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace, SetArgument
 from migrator.facts.training import EvaluationLoop, Meter
 
@@ -51,8 +51,6 @@ def gathering(context: Context, meters: Meter) -> Iterator[Edit]:
 def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
     loader = loop.loader
     assert loader is not None and loader.batch is not None
-    world, imports = context.world_size(loader.at)
-    yield from imports
     share, sync, bare = "own_share($0)", "sync_buffers({})", "$0.module"
     if context.accelerate:
         name, imports = context.processes(loader.at)
@@ -64,12 +62,13 @@ def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
     yield context.helper(loader.at, share.partition("(")[0])
     yield SetArgument(loader.at, "dataset", share, 0, holes=(loader.dataset,))
     if not context.options.batch_of_process:
-        whole = f"-(-{operand(loader.batch_text)} // {world})"
+        whole, imports = context.share(loader.at, loader.batch_text)
+        yield from imports
         yield SetArgument(loader.at, "batch_size", whole, 1, holes=(loader.batch,))
     if loader.workers is not None and loader.workers_text != "0":
-        yield SetArgument(
-            loader.at, "num_workers", f"-(-{operand(loader.workers_text)} // {world})", 5, holes=(loader.workers,)
-        )
+        workers, imports = context.share(loader.at, loader.workers_text)
+        yield from imports
+        yield SetArgument(loader.at, "num_workers", workers, 5, holes=(loader.workers,))
     models = dict.fromkeys(context.program.text(call) for call in loop.model_calls)
     yield context.helper(loop.at, sync.partition("(")[0])
     yield InsertBefore(loop.at, "".join(f"{sync.format(model)}\n" for model in models))

@@ -3,6 +3,7 @@
 Alone under `python` there is no process group: everything here then leaves its argument as it is.
 """
 
+import math
 import random
 import sys
 
@@ -42,7 +43,7 @@ def process_batches(accelerator, loader):
     return DataLoader(
         loader.dataset,
         batch_sampler=ProcessBatchSampler(accelerator, loader.batch_sampler),
-        num_workers=-(-loader.num_workers // accelerator.num_processes),
+        num_workers=math.ceil(loader.num_workers / accelerator.num_processes),
         collate_fn=loader.collate_fn,
         pin_memory=loader.pin_memory,
         worker_init_fn=loader.worker_init_fn,

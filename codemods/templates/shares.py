@@ -1,5 +1,6 @@
 """One process's share of the data, and figures put together over all processes."""
 
+import math
 import random
 import sys
 
@@ -53,7 +54,7 @@ class DealBatchSampler:
         self.batch_sampler = batch_sampler
 
     def __len__(self):
-        return -(-len(self.batch_sampler) // dist.get_world_size())
+        return math.ceil(len(self.batch_sampler) / dist.get_world_size())
 
     def __iter__(self):
         rank, world_size = dist.get_rank(), dist.get_world_size()
@@ -68,7 +69,7 @@ def split_batches(loader):
     return DataLoader(
         loader.dataset,
         batch_sampler=SplitBatchSampler(loader.batch_sampler),
-        num_workers=-(-loader.num_workers // dist.get_world_size()),
+        num_workers=math.ceil(loader.num_workers / dist.get_world_size()),
         collate_fn=loader.collate_fn,
         pin_memory=loader.pin_memory,
         worker_init_fn=loader.worker_init_fn,
@@ -80,7 +81,7 @@ def deal_batches(loader):
     return DataLoader(
         loader.dataset,
         batch_sampler=DealBatchSampler(loader.batch_sampler),
-        num_workers=-(-loader.num_workers // dist.get_world_size()),
+        num_workers=math.ceil(loader.num_workers / dist.get_world_size()),
         collate_fn=loader.collate_fn,
         pin_memory=loader.pin_memory,
         worker_init_fn=loader.worker_init_fn,

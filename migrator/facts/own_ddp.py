@@ -156,15 +156,15 @@ def _gives_itself(module: Module, statement: ast.stmt, call: ast.Call) -> bool:
 
 
 def _read_shares(form: DdpForm, module: Module) -> None:
-    """`-(-n // world_size)` of an earlier conversion is n."""
+    """`math.ceil(n / world_size)` of an earlier conversion is n."""
     for node in module.nodes:
-        share = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else None
-        if not isinstance(share, ast.BinOp) or not isinstance(share.op, ast.FloorDiv) or inside_helper(module, node):
+        if not isinstance(node, ast.Call) or module.qualified(node.func) != "math.ceil" or inside_helper(module, node):
             continue
-        number = share.left.operand if isinstance(share.left, ast.UnaryOp) else None
-        if number is not None and "get_world_size()" in module.segment(share.right):
-            kept = (module.span(number),)
-            form.places.append(Undone("expression", module.span(node), "the whole number", "$0", kept))
+        share = node.args[0] if len(node.args) == 1 else None
+        if isinstance(share, ast.BinOp) and isinstance(share.op, ast.Div):
+            if "get_world_size()" in module.segment(share.right):
+                kept = (module.span(share.left),)
+                form.places.append(Undone("expression", module.span(node), "the whole number", "$0", kept))
 
 
 def read_silence(form: DdpForm, module: Module, statement: ast.stmt) -> None:

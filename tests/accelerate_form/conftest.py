@@ -148,7 +148,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
         root / "plain",
         "padded.py",
         ("process_share(accelerator, val_set)", "val_set"),
-        ("-(-args.batch_size // accelerator.num_processes)", "args.batch_size"),
+        ("math.ceil(args.batch_size / accelerator.num_processes)", "args.batch_size"),
         (PREPARED, f"{PREPARED}\n    val_loader = accelerator.prepare(val_loader)"),
     )
     runs.add("padded.2", padded, 2, "--lr", 0, "--epochs", 2, "--out", "padded.pt")

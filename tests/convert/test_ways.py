@@ -65,10 +65,10 @@ def test_a_plain_program_takes_a_distributed_sampler(tmp_path: Path) -> None:
     text = result(conversion)
     assert conversion.way == "distributed" and conversion.exit_code == 0
     assert "train_sampler = DistributedSampler(train_set, seed=torch.initial_seed())" in text
-    assert "batch_size=local_batch(64), sampler=train_sampler, num_workers=-(-4 // dist.get_world_size())" in text
+    assert "batch_size=local_batch(64), sampler=train_sampler, num_workers=math.ceil(4 / dist.get_world_size())" in text
     assert "        loader.sampler.set_epoch(epoch)\n        for images, labels in loader:" in text
     assert "    model = wrap_model(model)\n" in text and "device_count" not in text
-    assert "DataLoader(own_share(test_set), batch_size=-(-100 // dist.get_world_size()))" in text
+    assert "DataLoader(own_share(test_set), batch_size=math.ceil(100 / dist.get_world_size()))" in text
     assert "correct += (model.module(images.cuda())" in text
     assert "correct = sum_over_ranks(correct)" in text
 
@@ -285,7 +285,7 @@ def test_a_named_data_set_s_sampler_stands_where_none_stood_and_lines_stay_apart
     own = DistributedSampler(data, seed=torch.initial_seed())
     loader = DataLoader(
         data, batch_size=local_batch(64),
-        num_workers=-(-2 // dist.get_world_size()), sampler=own)
+        num_workers=math.ceil(2 / dist.get_world_size()), sampler=own)
 """
         in after
     )
