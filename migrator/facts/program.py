@@ -64,6 +64,7 @@ class Program:
         self.entry_module = project.entry
         self.resolver = Resolver(project.modules, told)
         self.region: Region | None = None  # of a notebook: what every process runs
+        self.answers: dict[tuple[object, ...], str] = {}  # reasons that were found once, by who asks for what
         self._acting: dict[ast.AST, bool] = {}
         self._external: dict[ast.Call, str] = {}
         self._by_path = {module.path: module for module in self.modules}

@@ -76,6 +76,7 @@ class Resolver:
         self._importing: set[ast.AST] = set()
         self._unpacking: dict[tuple[ast.AST, tuple[int, ...]], int] = {}
         self._returns: dict[ast.AST, list[ast.AST]] = {}
+        self._filled: dict[Module, dict[str, list[ast.AST]]] = {}
         self._partial: dict[ast.AST, tuple[int, tuple[Value, ...]]] = {}
         self._lowest = _MAX_DEPTH + 1
         self._call_sites: dict[ast.AST, list[tuple[Module, ast.Call]]] | None = None
@@ -630,14 +631,9 @@ class Resolver:
         name = dotted(container)
         if name is None:
             return
-        for node in module.nodes:
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    if isinstance(target, ast.Subscript) and dotted(target.value) == name:
-                        yield module, node.value
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
-                if dotted(node.func.value) == name and node.args:
-                    yield module, node.args[0]
+        if module not in self._filled:
+            self._filled[module] = _what_fills(module)
+        yield from ((module, value) for value in self._filled[module].get(name, ()))
 
     def _subscript(self, module: Module, node: ast.Subscript) -> Iterator[Value]:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
@@ -773,6 +769,20 @@ class Resolver:
                 ]
             )
         return self._returns[function]
+
+
+def _what_fills(module: Module) -> dict[str, list[ast.AST]]:
+    """What a module puts into containers one by one, by the container's name: `nets[0] = net`, `nets.append(net)`."""
+    found: dict[str, list[ast.AST]] = {}
+    for node in module.nodes:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Subscript) and (name := dotted(target.value)) is not None:
+                    found.setdefault(name, []).append(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+            if node.args and (name := dotted(node.func.value)) is not None:
+                found.setdefault(name, []).append(node.args[0])
+    return found
 
 
 def _is_abstract(function: ast.AST) -> bool:

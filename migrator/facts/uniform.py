@@ -24,6 +24,13 @@ _DEPTH = 3
 
 def passed_by(program: Program, module: Module, statement: ast.stmt, depth: int = 0) -> str:
     """Why a process may not get to the statement when others do."""
+    known = program.answers.get((passed_by, statement, depth))
+    if known is None:
+        known = program.answers[passed_by, statement, depth] = _passed_by(program, module, statement, depth)
+    return known
+
+
+def _passed_by(program: Program, module: Module, statement: ast.stmt, depth: int) -> str:
     child: ast.AST = statement
     for ancestor in module.ancestors(statement):
         why = _on_the_way(program, module, ancestor, child)
