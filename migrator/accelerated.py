@@ -10,8 +10,8 @@ from dataclasses import replace
 from codemods.base import Context, Options
 from migrator.facts.handing import prepared_places
 from migrator.facts.program import Program
+from migrator.facts.reading import read_training
 from migrator.facts.sharing import Sharing
-from migrator.facts.training import read_training
 
 _SPLIT = "the batch is split where the model is called, as DataParallel split it"
 
@@ -22,12 +22,12 @@ def accelerated(program: Program, options: Options, chosen: Sharing) -> Sharing:
     training = sharing.training
     if training is None or sharing.way not in ("distributed", "batch"):
         return sharing
-    if training.whole is not None:  # a prepared loader fills the last batch up, and the loss would see that
-        return Sharing("call", f"{_SPLIT}{_why(sharing) or ' (the loss needs the whole batch)'}")
     if sharing.way == "batch" and options.batch == "per-gpu":
         return Sharing("call", f"{_SPLIT}{_why(sharing)}")
     context = Context(program, sharing, options)
-    if not all(context.accelerator(at) for at in prepared_places(program, training, sharing.way == "distributed")):
+    places = [*prepared_places(program, training, sharing.way == "distributed")]
+    places += [training.whole.call] if training.whole is not None else []
+    if not all(context.accelerator(at) for at in places):
         return Sharing("call", f"{_SPLIT} (the Accelerator could not be handed to where model and loader are made)")
     return sharing
 

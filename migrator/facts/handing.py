@@ -15,8 +15,9 @@ from functools import lru_cache
 from migrator.facts.bare import keyed_calls, unwrappings
 from migrator.facts.preparing import find_preparation
 from migrator.facts.program import Program
+from migrator.facts.reading import read_training
 from migrator.facts.syntax import Module, Span
-from migrator.facts.training import Training, read_training
+from migrator.facts.training import Training
 
 NAME = "accelerator"
 
@@ -95,6 +96,7 @@ def _places(program: Program) -> Iterator[Span]:
     """Where the converted program needs the object itself."""
     training = read_training(program)
     yield from (place for place in (training.loop, training.epoch_loop) if place is not None)
+    yield from [training.whole.call] if training.whole is not None else []
     for loaders in (True, False):
         yield from prepared_places(program, training, loaders)
     yield from (meter.after for meter in training.meters)

@@ -13,7 +13,8 @@ from typing import Literal
 
 from migrator.facts.model import Place
 from migrator.facts.program import Program
-from migrator.facts.training import Training, read_training
+from migrator.facts.reading import read_training
+from migrator.facts.training import Training
 
 SPLIT_AT_CALL = (
     "every process loads whole batches, which are split where the model is called, as DataParallel split them"

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from migrator.facts.loaders import DATA_LOADER
 from migrator.facts.preparing import is_optimizer
 from migrator.facts.program import Program
+from migrator.facts.reading import read_training
 from migrator.facts.steps import optimizer_steps
 from migrator.facts.syntax import FunctionNode, Module, Span
-from migrator.facts.training import Training, read_training
+from migrator.facts.training import Training
 
 
 @dataclass(frozen=True, slots=True)

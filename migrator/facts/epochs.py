@@ -1,0 +1,115 @@
+"""The loop over epochs around the training loop, and the name that the loader has there.
+
+In: a `Reader` and the training loop.  Out: the fields of `Training` about epochs, and obstacles.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from migrator.facts.flow import draws_random
+from migrator.facts.loaders import is_counting
+from migrator.facts.reader import Reader, is_at
+from migrator.facts.syntax import FunctionNode, Module, Scope, dotted, names_in
+from migrator.facts.training import Loader
+
+
+def read_epochs(reader: Reader, module: Module, loop: ast.For) -> None:
+    """The loop over epochs around the batch loop, directly or around the one call of its function."""
+    current: tuple[Module, ast.AST] = (module, loop)
+    for _ in range(4):
+        owner, node = current
+        for ancestor in owner.ancestors(node):
+            if isinstance(ancestor, ast.While):
+                reader.training.epoch_loop = owner.span(ancestor)
+                reader.order_obstacle(owner, ancestor, "epochs are not counted by a for loop")
+                return
+            if isinstance(ancestor, ast.For):
+                if not isinstance(ancestor.target, ast.Name) or not is_counting(ancestor.iter):
+                    reader.training.epoch_loop = owner.span(ancestor)
+                    reader.order_obstacle(owner, ancestor, "epochs are not counted by a for loop")
+                    return
+                _epoch_found(reader, owner, ancestor, node)
+                return
+            if isinstance(ancestor, FunctionNode):
+                sites = reader.resolver.call_sites(ancestor)
+                if len(sites) != 1:
+                    reader.order_obstacle(
+                        owner,
+                        ancestor,
+                        "the function of the training loop is called from several places"
+                        if sites
+                        else "the call of the training loop could not be found",
+                    )
+                    return
+                current = sites[0]
+                break
+        else:
+            break
+    reader.order_obstacle(module, loop, "no loop over epochs was found around the training loop")
+
+
+def _epoch_found(reader: Reader, module: Module, epochs: ast.For, inner: ast.AST) -> None:
+    assert isinstance(epochs.target, ast.Name)
+    reader.training.epoch_loop = module.span(epochs)
+    reader.training.epoch_first = module.span(epochs.body[0])
+    reader.training.epoch_name = epochs.target.id
+    if any(
+        epochs.target.id in names_in(t)
+        for n in ast.walk(epochs)
+        if isinstance(n, ast.AugAssign | ast.Assign)
+        for t in ([n.target] if isinstance(n, ast.AugAssign) else n.targets)
+        if isinstance(t, ast.Name)
+    ):
+        reader.order_obstacle(module, epochs, "the number of the epoch is changed inside its loop")
+    _check_epoch_draws(reader, module, epochs, inner)
+    if not reader.training.loaders:
+        return
+    name = _visible_loader(reader, module, epochs, reader.training.loaders)
+    if name is None:
+        reader.order_obstacle(module, epochs, "the training loader cannot be reached where epochs are counted")
+    else:
+        reader.training.loader_in_epoch_scope = name
+
+
+def _check_epoch_draws(reader: Reader, module: Module, epochs: ast.For, inner: ast.AST) -> None:
+    """Random numbers that an epoch draws outside its batches: all processes would draw their own."""
+    for statement in epochs.body:
+        if inner is statement or inner in set(ast.walk(statement)):
+            continue
+        if draws_random(reader.program, module, statement):
+            reader.obstacle(module, statement, "random numbers are drawn between the epochs")
+
+
+def _visible_loader(reader: Reader, module: Module, epochs: ast.For, loaders: list[Loader]) -> str | None:
+    """An expression for the training loader that holds inside the epoch loop."""
+    places = {loader.at for loader in loaders}
+    scope = module.scope_of.get(epochs, module.scope)
+    candidates = [
+        n for n in ast.walk(epochs) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load)
+    ]
+    for node in candidates:
+        name = dotted(node)
+        if name is None or module.scope_of.get(node) is not scope:
+            continue
+        values = [v for v in reader.resolver.values(module, node) if v.kind != "constant"]
+        if values and all(is_at(v, places) for v in values):
+            return name
+    # A global of a flat script, or an attribute of the trainer, is in sight without being mentioned.
+    if len(loaders) == 1 and _is_own_attribute(reader, module, scope, loaders[0]):
+        return loaders[0].name
+    for loader in loaders:
+        if len(loaders) == 1 and loader.at.path == module.path and loader.name.isidentifier():
+            found = module.lookup(loader.name, scope)
+            if found is not None and found[0] is module.scope and len(found[1]) == 1:
+                return loader.name
+    return None
+
+
+def _is_own_attribute(reader: Reader, module: Module, scope: Scope, loader: Loader) -> bool:
+    """True when the loader is kept as `self.name`, once, by the class (or a relative) whose method counts epochs."""
+    head, _, attribute = loader.name.partition(".")
+    if not attribute.isidentifier() or head != scope.self_name or scope.owner_class is None:
+        return False
+    writes = [w for w in reader.resolver.attribute_writes.get(attribute, ()) if w[2] is not None]
+    return len(writes) == 1 and writes[0][0].scope_of[writes[0][1]].owner_class is scope.owner_class

@@ -1,0 +1,84 @@
+"""The loops that evaluate, and whether each can be shared out.
+
+In: a `Reader` and the training loop.  Out: `EvaluationLoop` facts.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from migrator.facts.flow import Flow
+from migrator.facts.loaders import for_loops, loaders_of
+from migrator.facts.reader import Reader, in_message, is_at
+from migrator.facts.shares import meters_of
+from migrator.facts.syntax import Module, argument, dotted, has_unpacking
+from migrator.facts.training import EvaluationLoop, Loader
+from migrator.facts.training_loaders import loader_of
+
+
+def read_evaluations(reader: Reader, module: Module, training_loop: ast.For) -> None:
+    for owner, loop in for_loops(reader.program):
+        if loop is training_loop:
+            continue
+        found = loaders_of(reader.program, owner, loop)
+        if len(found) != 1:
+            continue
+        if any(
+            isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "backward"
+            for n in ast.walk(loop)
+        ):
+            continue
+        reader.training.evaluations.append(_evaluation(reader, owner, loop, *found[0]))
+
+
+def _evaluation(reader: Reader, module: Module, loop: ast.For, loader_module: Module, call: ast.Call) -> EvaluationLoop:
+    probe = Reader(reader.program)
+    flow = Flow(probe, module, loop, evaluation=True)
+    flow.follow()
+    uses = tuple(flow.model_calls)
+    why = probe.training.obstacles[0].note if probe.training.obstacles else flow.uncountable
+    loader = loader_of(reader, loader_module, call, training=False)
+    shuffle = argument(call, "shuffle", 2)
+    if not why and (
+        has_unpacking(call)
+        or argument(call, "sampler", 3) is not None
+        or argument(call, "batch_sampler", 4) is not None
+    ):
+        why = "its loader has a sampler of its own"
+    if not why and shuffle is not None and not (isinstance(shuffle, ast.Constant) and not shuffle.value):
+        why = "its loader shuffles"
+    if not why and (loader is None or loader.batch is None):
+        why = "its loader has no batch size"
+    if not why and not flow.figures:
+        why = "what it adds up was not recognised"
+    if not why and not isinstance(
+        module.statement(call) if loader_module is module else loader_module.statement(call), ast.Assign
+    ):
+        why = "its loader has no name of its own"
+    others = [
+        o
+        for o in for_loops(reader.program)
+        if o[1] is not loop and any(c is call for _, c in loaders_of(reader.program, *o))
+    ]
+    if not why and others:
+        why = "its loader is read in several places"
+    text = loader.dataset_text if loader else ""
+    if not why and loader is not None and _length_used(reader, loader):
+        why = f"the length of {text} is used beside it"
+    meters = list(meters_of(reader, module, loop, flow))
+    return EvaluationLoop(module.span(loop), loader, tuple(meters), not why, uses, why)
+
+
+def _length_used(reader: Reader, loader: Loader) -> bool:
+    """`len(loader.dataset)`, `len(loader)`: a share would change what they say outside of messages."""
+    for owner in reader.program.modules:
+        for node in owner.nodes:
+            if not (isinstance(node, ast.Call) and dotted(node.func) == "len" and node.args):
+                continue
+            target = node.args[0]
+            if isinstance(target, ast.Attribute) and target.attr in ("dataset", "sampler", "batch_sampler"):
+                target = target.value
+            if isinstance(target, ast.Name | ast.Attribute) and not in_message(owner, node):
+                if any(is_at(v, {loader.at}) for v in reader.resolver.values(owner, target)):
+                    return True
+    return False

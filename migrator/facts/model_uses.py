@@ -1,0 +1,129 @@
+"""How the program wraps the trained model and what else it does with it: what speaks against sharing batches out.
+
+In: a `Reader` and the training loop.  Out: its obstacles.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from migrator.facts.reader import Reader
+from migrator.facts.syntax import Module
+
+_READING_METHODS = frozenset(
+    [
+        "state_dict",
+        "load_state_dict",
+        "parameters",
+        "named_parameters",
+        "children",
+        "named_children",
+        "modules",
+        "named_modules",
+        "buffers",
+        "named_buffers",
+        "train",
+        "eval",
+        "zero_grad",
+        "cpu",
+        "cuda",
+        "to",
+        "half",
+        "float",
+        "apply",
+        "save_pretrained",
+        "get_parameters",
+        "register_forward_hook",
+    ]
+)
+
+
+def check_wraps(reader: Reader) -> None:
+    program = reader.program
+    for wrap in program.wraps:
+        module = program.module_at(wrap.at)
+        node = reader.node(module, wrap.at)
+        if wrap.kind != "class":
+            reader.obstacle(module, node, "this is not a plain DataParallel of a whole model")
+        elif wrap.submodule:
+            reader.obstacle(module, node, "only a part of the model is wrapped")
+        elif wrap.dim not in (None, "0"):
+            reader.obstacle(module, node, "the batch is not the first dimension")
+        elif not wrap.target:
+            reader.obstacle(module, node, "the wrapped model has no name of its own")
+    for wrap in program.wraps:
+        for guard in wrap.guards:
+            if not (guard.parallel or guard.wraps_elsewhere or guard.leaves or guard.is_entry):
+                module = program.module_at(wrap.at)
+                reader.obstacle(
+                    module, reader.node(module, wrap.at), f"whether the model is wrapped depends on `{guard.test}`"
+                )
+    for place in program.existing_ddp:
+        module = program.module_at(place.at)
+        reader.obstacle(module, reader.node(module, place.at), "the program has a distributed branch of its own")
+    for one in program.look_alikes:
+        module = program.module_at(one.at)
+        reader.obstacle(module, reader.node(module, one.at), f"{one.name} has rules of its own")
+
+
+def check_model_uses(reader: Reader, module: Module, loop: ast.For) -> None:
+    program = reader.program
+    for owner in program.modules:
+        for node in owner.nodes:
+            if isinstance(node, ast.Call | ast.Assign) and program.is_unreached(owner, node):
+                continue
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                chain = node.func
+                inner = chain.value
+                through = chain.attr == "module" or (isinstance(inner, ast.Attribute) and inner.attr == "module")
+                if through and _wrapped_base(reader, owner, chain) and chain.attr not in _READING_METHODS:
+                    reader.obstacle(owner, node, "the model is also run past its wrapper")
+                if chain.attr == "add_param_group":
+                    reader.obstacle(owner, node, "parameters are given to an optimizer later")
+                if chain.attr in ("requires_grad_", "register_backward_hook") and _after_wrap(reader, owner, node):
+                    reader.obstacle(owner, node, "parameters are frozen or released after the model was wrapped")
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if (
+                        isinstance(target, ast.Attribute)
+                        and target.attr == "requires_grad"
+                        and _after_wrap(reader, owner, node)
+                    ):
+                        reader.obstacle(owner, node, "parameters are frozen or released after the model was wrapped")
+                    within = isinstance(target, ast.Attribute) and target.attr == "module"
+                    if isinstance(target, ast.Attribute) and (
+                        (within and program.is_wrapped(owner, target.value))
+                        or (isinstance(target.value, ast.Attribute) and target.value.attr == "module")
+                    ):
+                        reader.obstacle(owner, node, "a part of the wrapped model is replaced")
+            if isinstance(node, ast.Call) and program.external(owner, node) == "torch.autograd.grad":
+                reader.obstacle(owner, node, "gradients are taken by hand")
+            if isinstance(node, ast.Call) and program.external(owner, node).startswith("torch.save") and node.args:
+                if program.is_wrapped(owner, node.args[0]):
+                    reader.obstacle(owner, node, "the wrapped model is saved as an object")
+
+
+def _wrapped_base(reader: Reader, module: Module, chain: ast.Attribute) -> bool:
+    base: ast.AST = chain.value
+    while isinstance(base, ast.Attribute) and base.attr == "module":
+        base = base.value
+    return reader.program.is_wrapped(module, base)
+
+
+def _after_wrap(reader: Reader, module: Module, node: ast.AST) -> bool:
+    """True when the statement may run after a wrap: behind it in its function, or in any other function."""
+    scope = module.scope_of.get(node)
+    for wrap in reader.program.wraps:
+        if wrap.at.path == module.path:
+            wrap_scope = module.scope_of.get(reader.node(module, wrap.at))
+            if scope is wrap_scope:
+                return module.span(node).start > wrap.at.start
+    return scope is not module.scope and not (
+        scope is not None and scope.owner_class is not None and _is_model_class(reader, module, scope.owner_class.node)
+    )
+
+
+def _is_model_class(reader: Reader, module: Module, node: ast.AST) -> bool:
+    return isinstance(node, ast.ClassDef) and any(
+        "Module" in base for base in reader.resolver.external_bases(module, node)
+    )

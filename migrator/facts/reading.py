@@ -1,0 +1,111 @@
+"""Read a program's one training loop: which loader, which epochs, what its batches flow into, and what speaks against shares.
+
+In: a `Program`.  Out: a `Training` with the facts that a DistributedSampler conversion needs, and the `obstacles` that speak
+against it.  The reading is a whitelist: a batch may be moved, given to the model once, compared with its targets by a plain
+mean, and measured; whatever else happens to it is an obstacle, with its place.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from migrator.facts.batch_uses import check_batch_uses
+from migrator.facts.epochs import read_epochs
+from migrator.facts.evaluations import read_evaluations
+from migrator.facts.forward import PARTIAL, UNUSED
+from migrator.facts.loaders import is_counting
+from migrator.facts.model_uses import check_model_uses, check_wraps
+from migrator.facts.program import Program
+from migrator.facts.reader import Reader
+from migrator.facts.shares import read_shares
+from migrator.facts.syntax import FunctionNode, Module
+from migrator.facts.trained import check_optimizers
+from migrator.facts.training import Training
+from migrator.facts.training_loaders import read_loader
+from migrator.facts.unfit import unfit
+from migrator.facts.whole_batch import Step, whole_batch
+
+
+def read_training(program: Program, loss: str = "auto", find_unused: bool = False) -> Training:
+    """Read the program's one training loop.
+
+    `loss` is `local` where the user vouches that it is a mean over samples, `global` where it is to see the whole batch; with
+    `find_unused` parameters may go unused.
+    """
+    return _Reading(program, loss, find_unused).read()
+
+
+class _Reading(Reader):
+    def read(self) -> Training:
+        check_wraps(self)
+        for module, node, note in unfit(self.program):
+            if note == PARTIAL and not self.local_loss:
+                self.whole_loss = True  # put together, what the loss leaves out gets zeros, as under DataParallel
+            elif not (self.find_unused and note.startswith(UNUSED)):
+                self.obstacle(module, node, note)
+        backwards = [
+            (m, c)
+            for m, c in self.program.calls()
+            if isinstance(c.func, ast.Attribute) and c.func.attr == "backward" and not self.program.is_unreached(m, c)
+        ]
+        if self.training.obstacles:
+            return self.training
+        loops: dict[ast.For, tuple[Module, ast.Call, Module, Step | None]] = {}
+        for owner, call in backwards:
+            module, loop, step = self._stepping(owner, call)
+            if loop is None:
+                self.obstacle(owner, call, "this backward pass is in no loop over a loader that could be found")
+            else:
+                loops[loop] = (owner, call, module, step)
+        if len(loops) > 1:
+            self.obstacle(*list(loops.values())[1][:2], "there is more than one training loop")
+        if len(backwards) > 1 and len(loops) == 1:
+            self.obstacle(*backwards[1], "there is more than one backward pass in a step")
+        if self.training.obstacles or not loops:
+            return self.training
+        loop, (_, _, module, step) = next(iter(loops.items()))
+        self.training.loop = module.span(loop)
+        read_loader(self, module, loop)
+        read_epochs(self, module, loop)
+        self._read_body(module, loop, step)
+        check_model_uses(self, module, loop)
+        check_optimizers(self)
+        check_batch_uses(self, module, loop)
+        read_evaluations(self, module, loop)
+        return self.training
+
+    def _batch_loop(self, module: Module, call: ast.Call) -> ast.For | None:
+        """The nearest loop around a backward pass that goes over something that may be a loader."""
+        for ancestor in module.ancestors(call):
+            if isinstance(ancestor, FunctionNode | ast.ClassDef):
+                return None
+            if isinstance(ancestor, ast.For) and not is_counting(ancestor.iter):
+                return ancestor
+        return None
+
+    def _stepping(self, module: Module, call: ast.Call) -> tuple[Module, ast.For | None, Step | None]:
+        """The loop over batches around a backward pass, directly or around the one call of the function that makes a step."""
+        loop = self._batch_loop(module, call)
+        function = module.enclosing(call, ast.FunctionDef)
+        if loop is not None or not isinstance(function, ast.FunctionDef):
+            return module, loop, None
+        sites = self.resolver.call_sites(function)
+        if len(sites) != 1:
+            return module, None, None
+        caller, site = sites[0]
+        return caller, self._batch_loop(caller, site), Step(module, function, site, _is_method(module, function))
+
+    def _read_body(self, module: Module, loop: ast.For, step: Step | None) -> None:
+        """Each process goes on with its share where that is known to be the same; else with the whole batch."""
+        if not self.whole_loss and step is None:
+            shares = Reader(self.program, "local" if self.local_loss else "auto")
+            read_shares(shares, module, loop)
+            if not shares.training.obstacles or self.local_loss:
+                self.training.loss, self.training.meters = shares.training.loss, shares.training.meters
+                self.training.obstacles += shares.training.obstacles
+                return
+        self.training.whole = whole_batch(self, module, loop, step)
+
+
+def _is_method(module: Module, function: ast.FunctionDef) -> bool:
+    return module.scopes[function].self_name is not None and isinstance(module.parents[function], ast.ClassDef)

@@ -1,0 +1,131 @@
+"""The loaders of a loop and their arguments.
+
+In: a `Reader` and a loop.  Out: `Loader` facts, and obstacles to sharing their batches out.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from migrator.facts.flow import draws_random, is_none
+from migrator.facts.loaders import for_loops, is_endless, is_stream, loaders_of, unpacks_harmless
+from migrator.facts.reader import Reader
+from migrator.facts.syntax import Module, argument, has_unpacking
+from migrator.facts.training import Loader
+
+
+def read_loader(reader: Reader, module: Module, loop: ast.For) -> None:
+    found = loaders_of(reader.program, module, loop)
+    if not found:
+        reader.obstacle(module, loop.iter, "the loader of the training loop could not be found")
+    for owner, call in found:
+        loader = loader_of(reader, owner, call, training=True)
+        if loader is not None:
+            reader.training.loaders.append(loader)
+    calls = {call for _, call in found}
+    for other in for_loops(reader.program):
+        if other[1] is not loop and any(c in calls for _, c in loaders_of(reader.program, *other)):
+            reader.obstacle(other[0], other[1], "the training loader is read in another loop too")
+
+
+def loader_of(reader: Reader, module: Module, call: ast.Call, training: bool) -> Loader | None:
+    before = len(reader.training.obstacles)
+    dataset = argument(call, "dataset", 0)
+    batch = argument(call, "batch_size", 1)
+    shuffle = argument(call, "shuffle", 2)
+    sampler = argument(call, "sampler", 3)
+    workers = argument(call, "num_workers", 5)
+    drop_last = argument(call, "drop_last", 8)
+    statement = module.statement(call)
+    if training:
+        if has_unpacking(call) and not unpacks_harmless(reader.program, module, call):
+            reader.obstacle(module, call, "the loader's arguments are not all in sight")
+        if _is_made_on_import(reader, module, call):
+            reader.obstacle(module, call, "the loader is made on import, before the processes have met")
+        if _draws_in_loop(reader, module, call):
+            reader.obstacle(module, call, "its samples are drawn at random while the training runs")
+        own_batches = argument(call, "batch_sampler", 4)
+        if dataset is None or (batch is None and own_batches is None):
+            reader.obstacle(module, call, "the loader has no batch size of its own")
+        if own_batches is not None:
+            reader.order_obstacle(module, call, "batches are made by a batch sampler of the program's own")
+        if own_batches is not None and _draws_batches(reader, module, own_batches):
+            reader.obstacle(module, own_batches, "its batches are drawn one by one, among the program's other draws")
+        for given in (sampler, own_batches):
+            if given is not None and is_endless(reader.program, module, given):
+                reader.obstacle(module, given, "its sampler may never end")
+        if sampler is not None and not _is_always_none(reader, module, sampler):
+            reader.order_obstacle(module, sampler, "samples are drawn by a sampler of the program's own")
+        if argument(call, "collate_fn", 6) is not None:
+            reader.obstacle(module, call, "batches are put together by a function of the program's own")
+        if argument(call, "generator", 13) is not None:
+            reader.order_obstacle(module, call, "the loader has a generator of its own")
+        if isinstance(batch, ast.Constant) and batch.value in (1, None):
+            reader.obstacle(module, batch, "the loader gives one item at a time")
+        elif isinstance(batch, ast.Constant) and isinstance(batch.value, int) and batch.value % 2:
+            reader.obstacle(module, batch, f"batches of {batch.value} samples cannot be divided")
+        if shuffle is None or (isinstance(shuffle, ast.Constant) and not shuffle.value):
+            reader.order_obstacle(module, call, "the loader does not shuffle, so the order of its batches may matter")
+        if dataset is not None and is_stream(reader.program, module, dataset):
+            reader.obstacle(module, dataset, "the data set is a stream")
+        if module.enclosing(call, ast.For, ast.While) is not None:
+            reader.order_obstacle(module, call, "the loader is made anew inside a loop")
+        if not (
+            isinstance(statement, ast.Assign) and statement.value is call and len(statement.targets) == 1
+        ) or not isinstance(statement.targets[0], ast.Name | ast.Attribute):
+            reader.order_obstacle(module, call, "the loader has no name of its own where it is made")
+    if dataset is None or len(reader.training.obstacles) > before:
+        return None
+    return Loader(
+        at=module.span(call),
+        statement=module.span(statement),
+        name=module.segment(statement.targets[0]) if isinstance(statement, ast.Assign) else "",
+        dataset=module.span(dataset),
+        dataset_text=module.segment(dataset),
+        dataset_is_call=any(isinstance(n, ast.Call) for n in ast.walk(dataset)),
+        batch=module.span(batch) if batch is not None else None,
+        batch_text=module.segment(batch) if batch is not None else "",
+        shuffle=module.span(shuffle) if shuffle is not None else None,
+        shuffle_keyword=any(k.arg == "shuffle" for k in call.keywords),
+        has_none_sampler=sampler is not None,
+        shuffled=bool(shuffle.value) if isinstance(shuffle, ast.Constant) else None,
+        drop_last=module.segment(drop_last) if drop_last is not None else None,
+        workers=module.span(workers) if workers is not None else None,
+        workers_text=module.segment(workers) if workers is not None else "",
+    )
+
+
+def _is_made_on_import(reader: Reader, module: Module, call: ast.Call) -> bool:
+    """True on the top level of a module that another one imports; the entry runs, and what is only loaded by name is late."""
+    if module is reader.program.entry_module or module.enclosing_function(call) is not None:
+        return False
+    last = module.name.rpartition(".")[2]
+    return any(name.rpartition(".")[2] == last for other in reader.program.modules for name in other.imported_modules)
+
+
+def _draws_batches(reader: Reader, module: Module, node: ast.expr) -> bool:
+    """True for a batch sampler of the program's own that draws: a whole epoch of it at once would be another epoch."""
+    for value in reader.resolver.values(module, node):
+        if value.kind == "instance" and isinstance(value.node, ast.Call) and value.module is not None:
+            found = reader.resolver.definition(value.module.qualified(value.node.func), value.module)
+            owner = found[0] if found is not None else module
+            functions = [n for n in owner.nodes if isinstance(n, ast.FunctionDef)]
+            if any(draws_random(reader.program, owner, function) for function in functions):
+                return True
+    return False
+
+
+def _draws_in_loop(reader: Reader, module: Module, call: ast.Call) -> bool:
+    """True for a loader that a function makes anew for an epoch, of samples that are made with random numbers."""
+    function = module.enclosing_function(call)
+    if not isinstance(function, ast.FunctionDef):
+        return False
+    sites = reader.resolver.call_sites(function)
+    again = any(caller.enclosing(site, ast.For, ast.While) is not None for caller, site in sites)
+    return again and draws_random(reader.program, module, function)
+
+
+def _is_always_none(reader: Reader, module: Module, node: ast.expr) -> bool:
+    """`None`, or a name that is never anything else (`train_sampler = None` of an old template)."""
+    values = reader.resolver.values(module, node)
+    return is_none(node) or (bool(values) and all(v.kind == "constant" and is_none(v.node) for v in values))
