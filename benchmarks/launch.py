@@ -16,10 +16,12 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from benchmarks.search import is_out_of_memory
 
 RUN = Path(__file__).resolve().parent / "inside" / "run.py"
 MARK = "MGMIGRATE_BENCH_RUN"
@@ -34,6 +36,10 @@ _NOISE = re.compile(
 class RunFailed(Exception):
     """A run that gave no figures; the message is the program's error, or what became of it."""
 
+    def __init__(self, message: str, out_of_memory: bool = False):
+        super().__init__(message)
+        self.out_of_memory = out_of_memory
+
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
@@ -45,6 +51,8 @@ class Measuring:
     profile_steps: int = 0
     workers: int | None = None  # loader workers of all processes together; None: as the program wants
     timeout: float = 600.0
+    fake_data: int = 0  # samples that stand in for torchvision's data sets; 0: the program's own data
+    prelude: str = ""  # Python text that each process runs before the program
 
     @property
     def total(self) -> int:
@@ -65,7 +73,20 @@ class Plan:
     launcher: str = "python"  # python, torchrun or accelerate
     visible: str | None = None  # CUDA_VISIBLE_DEVICES
     whole_batches: bool = False  # each rank reads the whole global batch (the split at the call)
-    environment: Mapping[str, str] = ()  # type: ignore[assignment]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    module: str | None = None  # run as `python -m`
+    path: str | None = None  # the folder that `-m` finds it in, relative to the copied project
+    precision: str = "no"  # accelerate's mixed precision
+    policies: tuple[str, ...] = ()
+    note: str = ""  # what a reader has to know about the program that was run
+    device_batch: int | None = None  # samples of each device instead of the program's own number
+
+    @property
+    def rows(self) -> int | None:
+        """Samples that one process is to get in a batch."""
+        if self.device_batch is None:
+            return None
+        return self.device_batch * (self.devices if self.processes == 1 or self.whole_batches else 1)
 
 
 def command_of(plan: Plan, settings: Path, port: int = 0) -> list[str]:
@@ -81,7 +102,7 @@ def command_of(plan: Plan, settings: Path, port: int = 0) -> list[str]:
             "--num_machines",
             "1",
             "--mixed_precision",
-            "no",
+            plan.precision,
             "--dynamo_backend",
             "no",
         ]
@@ -101,18 +122,26 @@ def command_of(plan: Plan, settings: Path, port: int = 0) -> list[str]:
 
 def shown_command(plan: Plan, arguments: Sequence[str]) -> str:
     """The command as the user would give it."""
-    words = " ".join([Path(plan.entry).name, *arguments])
+    program = f"-m {plan.module}" if plan.module else Path(plan.entry).name
+    words = " ".join([program, *arguments])
     if plan.launcher == "torchrun":
-        return f"torchrun --standalone --nproc_per_node={plan.processes} -- {words}"
+        return f"torchrun --standalone --nproc_per_node={plan.processes} {'' if plan.module else '-- '}{words}"
     if plan.launcher == "accelerate":
-        return f"accelerate launch --num_processes {plan.processes} {words}"
+        mixed = "" if plan.precision == "no" else f"--mixed_precision {plan.precision} "
+        return f"accelerate launch --num_processes {plan.processes} {mixed}{words}"
     return f"python {words}"
 
 
 def start(
-    plan: Plan, measuring: Measuring, copy: Path, cwd: Path, folder: Path, arguments: Sequence[str]
+    plan: Plan,
+    measuring: Measuring,
+    copy: Path,
+    cwd: Path,
+    folder: Path,
+    arguments: Sequence[str],
+    watch: Callable[[int], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Run to the end of the last window; gives the ranks' documents.  Raises `RunFailed`."""
+    """Run to the end of the last window; gives the ranks' documents.  `watch` is told the steps done.  Raises `RunFailed`."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "settings.json"
     token = uuid.uuid4().hex
@@ -122,6 +151,11 @@ def start(
                 "folder": str(folder),
                 "variant": plan.name,
                 "entry": str(copy / plan.entry),
+                "module": plan.module,
+                "path": None if plan.path is None else str(copy / plan.path),
+                "rows": plan.rows,
+                "fake_data": measuring.fake_data,
+                "prelude": measuring.prelude,
                 "arguments": list(arguments),
                 "device": plan.device,
                 "warmup": measuring.warmup,
@@ -139,7 +173,7 @@ def start(
         for k, v in os.environ.items()
         if k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
     }
-    environment.update(plan.environment or {})
+    environment.update(plan.environment)
     environment.update({MARK: token, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"})
     environment.setdefault("OMP_NUM_THREADS", "1")  # as torchrun does for several processes, and the same on all sides
     if plan.visible is not None:
@@ -156,7 +190,7 @@ def start(
             start_new_session=True,
         )
         try:
-            ended = _wait(process, plan, folder, measuring.timeout)
+            ended = _wait(process, plan, folder, measuring.timeout, watch)
         finally:
             end_run(process, token)
     return _documents(plan, measuring, folder, log, ended, process.returncode)
@@ -171,11 +205,15 @@ def _free_port() -> int:
     return port
 
 
-def _wait(process: subprocess.Popen[bytes], plan: Plan, folder: Path, timeout: float) -> bool:
+def _wait(
+    process: subprocess.Popen[bytes], plan: Plan, folder: Path, timeout: float, watch: Callable[[int], None] | None
+) -> bool:
     """True when the run came to an end by itself, False at the time-out."""
     limit = time.monotonic() + timeout
     hurried = False
     while process.poll() is None:
+        if watch is not None:
+            watch(_steps_done(folder))
         if time.monotonic() > limit:
             return hurried
         if not hurried:
@@ -185,6 +223,13 @@ def _wait(process: subprocess.Popen[bytes], plan: Plan, folder: Path, timeout: f
                 limit = min(limit, time.monotonic() + GRACE)
         time.sleep(POLL)
     return True
+
+
+def _steps_done(folder: Path) -> int:
+    """Steps that rank 0 has counted so far."""
+    with contextlib.suppress(OSError, ValueError):
+        return int((folder / "steps").read_bytes() or b"0")
+    return 0
 
 
 def end_run(process: subprocess.Popen[bytes], token: str) -> None:
@@ -223,7 +268,8 @@ def _documents(
     if errors:
         # The first cause, not the connections that broke because of it.
         errors.sort(key=lambda e: any(word in e["message"] for word in ("Connection", "DistBackendError", "peer")))
-        raise RunFailed(f"{errors[0]['message']}, after {errors[0]['steps']} steps")
+        no_memory = any(is_out_of_memory(e["message"]) for e in errors)
+        raise RunFailed(f"{errors[0]['message']}, after {errors[0]['steps']} steps", no_memory)
     documents = [json.loads(path.read_text()) for path in folder.glob("rank.*.json")]
     documents.sort(key=lambda d: d["rank"])
     if len(documents) < plan.processes:
@@ -231,7 +277,9 @@ def _documents(
             raise RunFailed(f"not finished after {measuring.timeout:.0f} s (--timeout); it last said: {tail(log)}")
         missing = plan.processes - len(documents)
         who = f"{missing} of {plan.processes} processes" if plan.processes > 1 else "the program"
-        raise RunFailed(f"{who} ended with code {code} and without a word; the log ends: {tail(log)}")
+        said = tail(log)
+        told = f"{who} ended with code {code} and without a word; the log ends: {said}"
+        raise RunFailed(told, is_out_of_memory(said))
     short = min(len(d["windows"]) for d in documents)
     if short == 0:
         steps = min(d["count"] for d in documents)

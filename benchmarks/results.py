@@ -94,6 +94,29 @@ class Communication:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """One start with another batch; `error` is the program's own."""
+
+    per_device_batch: int
+    outcome: Literal["fits", "out-of-memory", "failed"]
+    samples_per_s: float | None = None  # in all
+    memory_peak: int | None = None  # bytes, of the fullest device (of the largest process, on a CPU)
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LargestBatch:
+    """What --max-batch found; batches are made of the program's own samples, repeated."""
+
+    per_device_batch: int | None  # the largest that fits; None: not found, and `told` says why
+    samples_per_s: float | None  # in all, with that batch
+    too_large: int | None  # the smallest that was seen to fail
+    bytes_per_sample: float | None  # growth of the fullest device's memory
+    attempts: tuple[Attempt, ...]
+    told: str = ""  # what this does not say
+
+
+@dataclass(frozen=True, slots=True)
 class Variant:
     """One form of the program and its runs."""
 
@@ -107,6 +130,8 @@ class Variant:
     work: Work | None = None
     runs: tuple[Run, ...] = ()
     communication: Communication | None = None
+    policies: tuple[str, ...] = ()  # flags of convert that change the training or its speed on purpose
+    largest: LargestBatch | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from migrator.bench_cli import register as register_bench
+from migrator.machine_cli import register as register_machines
 from migrator.policies import with_policies
 from migrator.review_cli import register as register_review
 
@@ -641,4 +642,5 @@ def verify(
 
 # -------------------------------------------------------------------- doctor, advise, bench, launch
 register_bench(app, _WithScriptArguments)
+register_machines(app, _WithScriptArguments)
 register_review(app)

@@ -8,6 +8,7 @@ synchronised.  Stands alone: imports torch and the standard library only.
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import os
 import signal
@@ -64,16 +65,32 @@ class Meter:
         self.trace: str | None = None
         self.profile_error: str | None = None
         self.written = False
+        self.asked_rows: int | None = settings["rows"]
+        self.repeated: dict[int, Any] = {}  # by data set: its first batch, with the rows that were asked for
+        self.steps_file = None if self.rank else os.open(self.folder / "steps", os.O_WRONLY | os.O_CREAT)
 
     # ---------------------------------------------------------------- hooks
-    def delivered(self, iterator: Any, batch: Any, waited: float) -> None:
-        if torch.is_grad_enabled():
-            self.wait += waited
-            self.samples += rows_of(batch)
-            self.counted = True
-            self.workers = getattr(iterator, "_num_workers", None)
-        else:
+    def delivered(self, iterator: Any, batch: Any, waited: float) -> Any:
+        """Count a batch; gives what the program is to get."""
+        if not torch.is_grad_enabled():
             self.boundary = True  # evaluation
+            return batch
+        if self.asked_rows is not None:
+            batch = self.with_rows(id(getattr(iterator, "_dataset", None)), batch, self.asked_rows)
+        self.wait += waited
+        self.samples += rows_of(batch)
+        self.counted = True
+        self.workers = getattr(iterator, "_num_workers", None)
+        return batch
+
+    def with_rows(self, source: int, batch: Any, wanted: int) -> Any:
+        """The data set's first batch, repeated to as many samples; made once, so that making it is in no figure."""
+        if source not in self.repeated:
+            have = rows_of(batch)
+            if not have:
+                raise TypeError("the loader's batches hold no tensors, and cannot be made larger")
+            self.repeated[source] = repeat_rows(batch, have, wanted)
+        return self.repeated[source]
 
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
         if self.primary is None:
@@ -90,6 +107,8 @@ class Meter:
         elif self.profiler is not None:
             self.step_profile()
         self.samples, self.wait, self.boundary = 0.0, 0.0, False
+        if self.steps_file is not None:
+            os.pwrite(self.steps_file, b"%9d" % self.count, 0)
         self.hook_seconds += self.clock() - begun
 
     def mark(self, number: int, optimizer: torch.optim.Optimizer) -> None:
@@ -244,7 +263,7 @@ def install(settings: dict[str, Any]) -> Meter:
         begun = clock()
         batch = take(iterator)
         got = clock()
-        meter.delivered(iterator, batch, got - begun)
+        batch = meter.delivered(iterator, batch, got - begun)
         meter.hook_seconds += clock() - got
         return batch
 
@@ -327,6 +346,27 @@ def rows_of(batch: Any, depth: int = 0) -> int:
         if found:
             return found
     return 0
+
+
+def repeat_rows(value: Any, have: int, wanted: int) -> Any:
+    """The same batch with `wanted` samples instead of `have`: its samples again and again, or the first of them."""
+    if isinstance(value, torch.Tensor):
+        if not value.dim() or value.shape[0] != have:
+            return value
+        made = value[torch.arange(wanted, device=value.device) % have]
+        return made.pin_memory() if value.is_pinned() else made
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(repeat_rows(one, have, wanted) for one in value))
+    if isinstance(value, (list, tuple)):
+        if len(value) == have and not any(rows_of(one) == have for one in value):  # a list with an entry per sample
+            return type(value)(value[i % have] for i in range(wanted))
+        return type(value)(repeat_rows(one, have, wanted) for one in value)
+    if hasattr(value, "items") and hasattr(value, "__setitem__"):
+        made = copy.copy(value)
+        for key, one in list(value.items()):
+            made[key] = repeat_rows(one, have, wanted)
+        return made
+    return value
 
 
 def describe_work(optimizer: torch.optim.Optimizer, cuda: bool) -> dict[str, Any]:

@@ -28,10 +28,12 @@ def main() -> None:
     code = 1
     try:
         meter = _private("measure", here).install(settings)
-        entry = settings["entry"]
-        sys.argv = [entry, *settings["arguments"]]
-        sys.path.insert(0, os.path.dirname(entry))
-        runpy.run_path(entry, run_name="__main__")
+        if settings["fake_data"]:
+            verify = os.path.join(os.path.dirname(os.path.dirname(here)), "migrator", "verify")
+            _private("fakedata", verify).install(settings["fake_data"])
+        if settings["prelude"]:
+            exec(compile(settings["prelude"], "<prelude>", "exec"), {"__name__": "__prelude__"})
+        _execute(settings)
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
@@ -45,6 +47,18 @@ def main() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _execute(settings: dict[str, Any]) -> None:
+    """The program as `__main__`: a file, or a module as `python -m` runs it."""
+    entry, module = settings["entry"], settings["module"]
+    sys.argv = [entry, *settings["arguments"]]
+    if module is None:
+        sys.path.insert(0, os.path.dirname(entry))
+        runpy.run_path(entry, run_name="__main__")
+    else:
+        sys.path.insert(0, settings["path"])
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def _private(name: str, folder: str) -> ModuleType:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks import engine
-from benchmarks.engine import Request, benchmark, make_plans
+from benchmarks import engine, forms
+from benchmarks.engine import benchmark
+from benchmarks.forms import Request, make_plans
 from benchmarks.launch import Measuring, RunFailed
 from benchmarks.nvml import Sampled, reasons, sampling
 from benchmarks.references import REFERENCES, arguments_of, program_of
@@ -65,7 +66,7 @@ class Starter:
     def __init__(self, fails=(), interrupted=None):
         self.turns, self.fails, self.interrupted, self.written = [], fails, interrupted, {}
 
-    def __call__(self, plan, measuring, copy, cwd, folder, arguments):
+    def __call__(self, plan, measuring, copy, cwd, folder, arguments, watch):
         self.turns.append(plan.name)
         self.written[plan.name] = (copy / plan.entry).read_text()
         (copy / "checkpoint.pt").write_text("x")
@@ -136,7 +137,7 @@ def test_a_fault_of_the_converter_stops_no_other_form(request_of, monkeypatch):
     def broken(*_):
         raise KeyError("x")
 
-    monkeypatch.setattr(engine, "convert_program", broken)
+    monkeypatch.setattr(forms, "convert_program", broken)
     report, _ = run(request_of, monkeypatch)
     assert "internal error (KeyError" in report.variant("ddp").error
     assert report.variant("single").status == "measured"
