@@ -648,7 +648,7 @@ class Program:
             if not _NAMED_ALIKE.fullmatch(tail) or "Distributed" in tail or call in self._wrap_nodes:
                 continue
             name = self.external(module, call)
-            if name in DISTRIBUTED:
+            if name in DISTRIBUTED or name in DATA_PARALLEL:  # torch's own, made to be saved: no wrap, nor a look-alike
                 continue
             callee = self.resolver.callee(module, call)
             if callee is not None and isinstance(callee[1], ast.ClassDef) and _is_converted(callee[1]):
