@@ -204,9 +204,10 @@ def test_whichever_fix_is_refused_the_rest_fits_together(tmp_path, target):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("part", range(5))  # by and by, so that several workers can share them
 @pytest.mark.parametrize("target", ["ddp", "accelerate"])
-def test_whichever_fix_of_any_hazard_is_refused_the_rest_fits_together(tmp_path, target):
-    assert sum(check_each_refusal(path, target, tmp_path) for path in sorted(PROGRAMS.glob("h*.py"))) > 500
+def test_whichever_fix_of_any_hazard_is_refused_the_rest_fits_together(tmp_path, target, part):
+    assert sum(check_each_refusal(path, target, tmp_path) for path in sorted(PROGRAMS.glob("h*.py"))[part::5]) > 100
     check_names(tmp_path)
 
 
