@@ -14,6 +14,7 @@ from migrator.edits import Replace
 from migrator.facts.accumulating import Accumulation
 
 _CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_")
+_BACKWARD = ("gradient", "retain_graph", "create_graph", "inputs")  # of torch.Tensor.backward
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -41,7 +42,8 @@ def check(context: Context) -> Iterator[Diagnostic]:
             loss = module.span(call.func.value)
             if divided is not None and loss == divided[0]:
                 loss = divided[1]  # accelerate divides
-            rest = [*(f"${i}" for i, _ in enumerate(call.args, 1)), *_keywords(call)]
+            given = zip(_BACKWARD, call.args, strict=False)  # the Accelerator passes on keywords only
+            rest = [*(f"{name}=${i}" for i, (name, _) in enumerate(given, 1)), *_keywords(call)]
             text = f"{name}.backward({', '.join(['$0', *rest])})"
             holes = (loss, *(module.span(a) for a in call.args), *(module.span(k.value) for k in call.keywords))
             yield RULE.converted(at, "the Accelerator runs the backward pass", Replace(at, text, holes))

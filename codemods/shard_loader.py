@@ -17,6 +17,7 @@ _REFILL = (
     "where the number of samples does not divide by the batch, accelerate fills an epoch's last batch up with samples from"
     " the epoch's beginning (--sampling call has no such difference, nor has a loader with drop_last=True)"
 )
+_CUT_OFF = "; their rows are cut off before the loss, but BatchNorm and what the model itself adds up still see them"
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -30,7 +31,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 reason = "workers are the machine's, not the process's"
                 yield RULE.converted(loader.at, reason, *_workers(context, loader), optional=True)
         if first.drop_last != "True":
-            yield RULE.note(first.at, _REFILL)
+            yield RULE.note(first.at, _REFILL + (_CUT_OFF if training.whole is not None else ""))
         return
     for loader in training.loaders:
         yield RULE.converted(loader.at, "each process loads its share of every batch", *_edits(context, loader))

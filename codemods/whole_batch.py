@@ -16,21 +16,24 @@ def check(context: Context) -> Iterator[Diagnostic]:
     if training is None or training.whole is None or context.sharing.way == "call":
         return
     whole = training.whole
-    edits: list[Edit] = [Replace(place, "whole_batch($0)", (place,)) for place in whole.inline]
+    helper = "gather_batch" if context.accelerate else "whole_batch"
+    first = f"{context.accelerator(whole.call)}, " if context.accelerate else ""
+    edits: list[Edit] = [Replace(place, f"{helper}({first}$0)", (place,)) for place in whole.inline]
     places: dict[object, list[str]] = {}
     for place, name in whole.before:
         places.setdefault(place, []).append(name)
-    edits += [InsertBefore(place, _line(names)) for place, names in places.items()]  # type: ignore[arg-type]
+    lines = {place: _line(f"{helper}({first}", names) for place, names in places.items()}
+    edits += [InsertBefore(place, line) for place, line in lines.items()]  # type: ignore[arg-type]
     if whole.after:
-        edits.append(InsertAfter(whole.statement, _line(list(whole.after))))
+        edits.append(InsertAfter(whole.statement, _line(f"{helper}({first}", list(whole.after))))
     edits += [Replace(place, text) for place, text in whole.sizes]
     reason = "from here on the loss and the figures are those of the whole batch"
-    yield RULE.converted(whole.call, reason, context.helper(whole.call, "whole_batch"), *edits)
+    yield RULE.converted(whole.call, reason, context.helper(whole.call, helper), *edits)
 
 
-def _line(names: list[str]) -> str:
+def _line(call: str, names: list[str]) -> str:
     given = ", ".join(names)
-    return f"{given} = whole_batch({given if len(names) == 1 else f'({given})'})\n"
+    return f"{given} = {call}{given if len(names) == 1 else f'({given})'})\n"
 
 
 RULE = Rule(

@@ -29,6 +29,7 @@ class Record:
     side: str
     rank: int
     pads: bool = False  # the converted program repeats samples of batches that do not divide
+    cuts: bool = False  # it cuts off what fills up an epoch's last batch
     wraps: list[dict[str, Any]] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
     names: list[Names] = field(default_factory=list)  # of the optimizer of each step
@@ -77,7 +78,7 @@ def _take(record: Record, event: dict[str, Any], current: dict[int, Names]) -> N
         shapes = tuple(tuple(shape) for shape in event["shapes"])
         current[event["opt"]] = Names(tuple(event["names"]), shapes, tuple(event["owned"]), tuple(event["trained"]))
     elif kind == "start":
-        record.pads = event["pads"]
+        record.pads, record.cuts = event["pads"], event.get("cuts", False)
     elif kind == "note":
         record.notes.append(event["text"])
     elif kind == "wrote":

@@ -74,6 +74,7 @@ class RunSettings:
     fake_data: int
     prelude: str
     collective_timeout: float  # seconds for one gloo operation
+    cuts: bool = False  # the converted program cuts off what fills up an epoch's last batch (gather_batch)
     simulate: bool = True
     seed: int = 1
 

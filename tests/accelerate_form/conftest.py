@@ -135,6 +135,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     runs.add("original, exact", original, 1, "--samples", 52, "--epochs", 2, "--out", "exact.pt")
     runs.add("ddp", ddp, 1, "--out", root / "plain" / "ddp.pt")
     runs.add("prefixed", prefixed, 2, "--out", root / "plain" / "prefixed.pt")
+    runs.add("contrastive.4", contrastive, 4)
+    shares = edited(root / "contrastive", "shares.py", ("gather_batch(accelerator, model(inputs))", "model(inputs)"))
+    runs.add("shares.2", shares, 2)
     runs.add("four", plain, 4, "--epochs", 1, "--out", "four.pt")
     defaults = edited(
         root / "plain",

@@ -102,7 +102,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-history = {"weight": 0.0, "loss": []}
+history = {"weight": 0.0, "loss": [], "rows": []}
 torch.manual_seed(0)
 torch.set_default_dtype(torch.float64)
 loader = DataLoader(TensorDataset(torch.randn(50, 4)), batch_size=16, shuffle=True)
@@ -117,6 +117,7 @@ for epoch in range(2):
         loss.backward()
         optimizer.step()
         history["loss"].append(loss.item())
+        history["rows"].append(len(features))
 history["weight"] = float(sum(p.detach().abs().sum() for p in model.parameters()))
 """
 

@@ -251,14 +251,27 @@ def test_the_last_batch_is_named() -> None:
     assert not [d for d in convert(dropping, target="accelerate").diagnostics if d.rule == "MG201"]
 
 
-def test_a_loss_over_the_batch_is_split_at_the_call() -> None:
-    conversion = convert(CONTRASTIVE, target="accelerate")
-    assert conversion.way == "call"
-    assert "con" in conversion.reason or "loss" in conversion.reason
+def test_a_loss_over_the_batch_sees_the_rows_of_all_processes() -> None:
+    conversion = check_rewrite(
+        CONTRASTIVE,
+        """
+        for (inputs,) in loader:
+            features = gather_batch(accelerator, model(inputs))
+            similar = features @ features.t()
+        """,
+        "MG405",
+        target="accelerate",
+    )
     after = conversion.changes[0].after
-    assert 'accelerator = Accelerator(mixed_precision="no")\n' in after
-    assert "SplitDataParallel(nn.Linear(4, 3))" in after
-    assert ".prepare(" not in after
+    assert conversion.way == "distributed" and "split_batches=True" in after
+    assert "model, optimizer, loader = accelerator.prepare(model, optimizer, loader)" in after
+    assert any("cut off before the loss" in d.message for d in conversion.diagnostics)
+
+
+def test_a_gradient_that_backward_is_given_is_passed_on_by_keyword() -> None:
+    source = training("pass").replace("loss.backward()", "loss.backward(torch.ones(()), True)")
+    call = "accelerator.backward(loss, gradient=torch.ones(()), retain_graph=True)"
+    check_rewrite(source, call, "MG411", target="accelerate")
 
 
 def test_functions_of_other_modules_take_the_accelerator(converted: Converted) -> None:

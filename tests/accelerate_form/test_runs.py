@@ -73,9 +73,18 @@ def test_accelerates_accumulation_is_the_programs_where_windows_are_complete(run
     assert asked["accuracy"] == own["accuracy"]
 
 
-def test_a_loss_over_the_whole_batch_is_the_same(runs: Runs) -> None:
-    assert runs["contrastive.2"]["loss"] == pytest.approx(runs["contrastive.1"]["loss"], abs=1e-12)
-    assert runs["contrastive.2"]["weight"] == pytest.approx(runs["contrastive.1"]["weight"], abs=1e-12)
+def test_a_loss_over_the_whole_batch_is_the_same_to_the_last_sample(runs: Runs) -> None:
+    """50 samples in batches of 16: the last one has 2, and some processes nothing but what fills it up."""
+    two, four = runs["contrastive.2"], runs["contrastive.4"]
+    assert two["rows"] == four["rows"] == runs["contrastive.1"]["rows"] == [16, 16, 16, 2] * 2
+    assert two["loss"] == pytest.approx(four["loss"], abs=1e-12)
+    assert two["weight"] == pytest.approx(four["weight"], abs=1e-12)
+
+
+def test_a_share_of_a_prepared_batch_would_be_another_batch(runs: Runs) -> None:
+    """What accelerate's defaults make of it: each process its own pairs, and the last two samples among others."""
+    assert runs["shares.2"]["rows"][3] == 8
+    assert runs["shares.2"]["loss"] != pytest.approx(runs["contrastive.2"]["loss"], abs=1e-6)
 
 
 def test_functions_of_other_modules_get_the_accelerator(runs: Runs) -> None:
