@@ -66,8 +66,8 @@ def _leave(context: Context, last: Span, dist: str) -> tuple[Edit, ...]:
         block = context.program.module_at(last).line_text(last.line).startswith(_BLOCKS)
         return (InsertAfter(last, f"\n{leave}" if block else leave),)  # a script without a function ends in its loop
     if status.at == status.statement:
-        return (InsertBefore(last, leave),)
-    return InsertBefore(last, f"status = {status.text}\n{leave}"), Replace(status.at, "status")
+        return (InsertBefore(last, leave, last=True),)
+    return InsertBefore(last, f"status = {status.text}\n{leave}", last=True), Replace(status.at, "status")
 
 
 RULE = Rule(

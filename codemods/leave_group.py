@@ -21,7 +21,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         leave = f"{dist}.destroy_process_group()\n"
         if not ending.joined or program.is_shared(at):
             leave = f"if {dist}.is_initialized():\n    {leave}"
-        edit: Edit = InsertAfter(at, leave) if ending.falls else InsertBefore(at, leave)
+        edit: Edit = InsertAfter(at, leave) if ending.falls else InsertBefore(at, leave, last=True)
         yield RULE.converted(at, "the program ends here: the group is left first", *imports, edit)
     for at in late_effects(program):
         yield RULE.question(

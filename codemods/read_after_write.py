@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import InsertBefore
 from migrator.facts.alone import run_by_one
+from migrator.facts.once import once_groups
 from migrator.facts.read_back import read_backs, removals_after
 from migrator.facts.uniform import waits_for_all
 
@@ -18,6 +19,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
     if context.program.is_joined:
         return  # an earlier conversion has seen to it
     alone = run_by_one(context.program)
+    guarded = [group.statements[0] for group in once_groups(context.program, frozenset({"remove"}))[0]]
     for place in read_backs(context.program):
         if any(one.contains(place.at) for one in alone):
             continue
@@ -36,7 +38,8 @@ def check(context: Context) -> Iterator[Diagnostic]:
             *imports,
             InsertBefore(place.statement, context.barrier(place.statement), first=True),
         )
-        for statement in removals_after(context.program, place):
+        for removal in removals_after(context.program, place):
+            statement = next((one for one in guarded if one.contains(removal)), removal)
             if waits_for_all(context.program, statement):
                 yield RULE.converted(
                     statement,

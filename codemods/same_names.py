@@ -1,21 +1,35 @@
 """Names and seeds that come from the clock, the process id or chance are the same on all processes.
 
 Two processes on both sides of a second would use two folders; seeds from the clock would give each process another order
-of the data; a limit on the time would stop some processes before others.  Rank 0's value is sent to all.
+of the data; a limit on the time would stop some processes before others.  Rank 0's value is sent to all.  A seed that the operating
+system gives (`numpy.random.seed()`) is followed by rank 0's random numbers for all; the workers of a loader take torch's seed,
+which is theirs alone and alike in the processes.
 """
 
+import ast
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.edits import Replace
+from migrator.edits import InsertAfter, Replace
 from migrator.facts.alone import run_by_one
+from migrator.facts.model import Place
+from migrator.facts.reseeding import reseeded, runs_in_worker
+from migrator.facts.syntax import Module, Span
 from migrator.facts.uniform import waits_for_all
+
+_BATCHES = "the workers of all processes must load the same batches"
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
     alone = run_by_one(context.program)
     for clock in context.program.clocks:
-        if clock.into == "log" or any(place.contains(clock.at) for place in alone):
+        if clock.into == "log" or _by_one(context, clock.at, alone):
+            continue
+        if clock.into == "seed" and runs_in_worker(context.program, *_node(context, clock.at)):
+            if context.sharing.way == "call":
+                torch, imports = context.module(clock.at, "torch")
+                seed = Replace(clock.at, f"({torch}.initial_seed() % 2**31)")
+                yield RULE.converted(clock.at, _BATCHES, *imports, seed)
             continue
         if clock.into == "condition" and not waits_for_all(context.program, clock.statement):
             yield RULE.question(
@@ -30,6 +44,51 @@ def check(context: Context) -> Iterator[Diagnostic]:
             context.helper(clock.at, "from_rank_zero"),
             Replace(clock.at, "from_rank_zero($0)", (clock.at,)),
         )
+    if context.program.is_joined:
+        return
+    for place in reseeded(context.program):
+        if not _by_one(context, place.at, alone):
+            yield from _seeded_alike(context, place)
+
+
+def _seeded_alike(context: Context, place: Place) -> Iterator[Diagnostic]:
+    """What follows a seed of the operating system's; the shares of batches may be drawn from differently."""
+    training, whole = context.sharing.training, context.sharing.way == "call"
+    inside = training is not None and training.epoch_loop is not None and training.epoch_loop.contains(place.at)
+    if not whole and (inside or place.note == "worker"):
+        return
+    if place.note == "worker":
+        function = place.text.partition("(")[0]
+        if not function.startswith("torch") and function.endswith(".seed"):
+            torch, imports = context.module(place.at, "torch")
+            seed = f"{function}({torch}.initial_seed() % 2**32)"
+            yield RULE.converted(place.at, _BATCHES, *imports, Replace(place.at, seed))
+        else:
+            yield RULE.question(place.at, "workers of different processes would load different batches: give it a seed")
+    elif waits_for_all(context.program, place.statement):
+        share, imports = "share_random_numbers()\n", ()
+        if context.accelerate:
+            world, imports = context.world_size(place.at)
+            share = f"if {world} > 1:\n    {share}"
+        helper, after = context.helper(place.at, "share_random_numbers"), InsertAfter(place.statement, share)
+        yield RULE.converted(place.at, "every process must draw the same random numbers", *imports, helper, after)
+    else:
+        yield RULE.question(place.at, "every process would draw other random numbers from here on: give it a seed")
+
+
+def _by_one(context: Context, at: Span, alone: list[Span]) -> bool:
+    """True for a place that one process alone runs, and for one in a function that is called from such places only."""
+    if any(place.contains(at) for place in alone):
+        return True
+    module, node = _node(context, at)
+    function = next((a for a in module.ancestors(node) if isinstance(a, ast.FunctionDef)), None)
+    sites = context.program.resolver.call_sites(function) if function is not None else []
+    return bool(sites) and all(any(one.contains(m.span(site)) for one in alone) for m, site in sites)
+
+
+def _node(context: Context, at: Span) -> tuple[Module, ast.AST]:
+    module = context.program.module_at(at)
+    return module, next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == at)
 
 
 RULE = Rule("MG504", "same-names", check, __doc__ or "", hazards=("H93", "H104"), keeps=("once",))

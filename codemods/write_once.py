@@ -100,10 +100,15 @@ def _others_read(group: OnceGroup) -> bool:
 
 
 def _prepares(context: Context, group: OnceGroup) -> Span | None:
-    """The `if` around the group that asks whether files are missing, when all processes come to it."""
-    if not _others_read(group) or waits_for_all(context.program, group.statements[0]):
+    """The `if` around the group that asks whether files are missing, when all processes come to it.
+
+    Where a folder is made there as well, which all processes may do, the one that writes would find it made by another.
+    """
+    if waits_for_all(context.program, group.statements[0]):
         return None
-    return missing_file_test(context.program, group.statements[0])
+    place = missing_file_test(context.program, group.statements[0])
+    makes = place is not None and any(e.kind == "folder" and place.contains(e.at) for e in context.program.effects)
+    return place if makes or _others_read(group) else None
 
 
 RULE = Rule("MG501", "write-once", check, __doc__ or "", hazards=("H94",), keeps=("once",))

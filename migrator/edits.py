@@ -51,7 +51,7 @@ class DropArgument:
 
 @dataclass(frozen=True, slots=True)
 class InsertBefore:
-    """Put statements before a statement; with `first`, also before what others put there.
+    """Put statements before a statement; with `first`, also before what others put there, with `last` behind it.
 
     `holes` are expressions of that statement that move into the text, as they are without their own replacement.
     """
@@ -60,6 +60,7 @@ class InsertBefore:
     text: str
     first: bool = False
     holes: tuple[Span, ...] = ()
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

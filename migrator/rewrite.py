@@ -238,7 +238,7 @@ class _Rewriter(cst.CSTTransformer):
         after: list[Any] = []
         orphans: list[cst.EmptyLine] = []
         below = 0
-        for labelled in sorted(edits, key=lambda one: not (isinstance(one.edit, InsertBefore) and one.edit.first)):
+        for labelled in sorted(edits, key=_turn):
             edit = labelled.edit
             self.applied.add(labelled)
             if isinstance(edit, InsertBefore):
@@ -331,6 +331,14 @@ def _split_leading(lines: Sequence[cst.EmptyLine]) -> tuple[list[cst.EmptyLine],
     """Blank lines before the first comment, and the rest."""
     count = next((i for i, line in enumerate(lines) if line.comment is not None), len(lines))
     return list(lines[:count]), list(lines[count:])
+
+
+def _turn(labelled: Labelled) -> int:
+    """Whether an edit's statements stand in front of, among or behind what others put before the same statement."""
+    edit = labelled.edit
+    if not isinstance(edit, InsertBefore):
+        return 1
+    return 0 if edit.first else 2 if edit.last else 1
 
 
 def _from_first_comment(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from migrator.facts.model import Clock, Effect
-from migrator.facts.syntax import Module, Scope, argument, dotted
+from migrator.facts.syntax import FunctionNode, Module, Scope, argument, dotted
 
 # name → (kind, position of the path, keyword of the path)
 _CALLS: dict[str, tuple[str, int, str]] = {
@@ -106,6 +106,14 @@ _SPELLINGS = ("int", "str", "time.strftime", "time.localtime", "time.asctime", "
 _SHOWN = re.compile(
     r"(^|\.)(print|pprint|write|log|info|debug|warn|warning|error|append|cprint|sleep|total_seconds|add_scalar)$"
 )
+_TRAINS_OR_ENDS = re.compile(
+    r"(^|[._])(step|backward|train|fit|eval|evaluate|validate|val|test)\w*$|^(sys\.exit|exit|quit|os\._exit)$"
+)
+_OUTPUTS = frozenset({"print", "sys.stdout.write", "sys.stderr.write"})
+_FORMATS = re.compile(
+    r"(^|\.)(print|write|flush|format|join|ljust|rjust|append|items|keys|values|len|str|int|float|abs|max|min|sum|mean|round|floor"
+    r"|ceil|log10|range|enumerate|zip|isinstance|time|strftime|sorted)$"
+)
 _NAMED = re.compile(
     r"(^|\.)(join|Path|open|makedirs|mkdir|mkdirs|SummaryWriter|FileHandler|save|savefig|imwrite|basicConfig|exists|isdir|touch)$"
 )
@@ -122,9 +130,9 @@ _DRAWN = re.compile(
 _SEED = re.compile(r"(^|\.)(manual_seed(_all)?|seed|set_seed|fix_seed|RandomState|default_rng|seed_everything)$")
 
 
-def classify(module: Module, call: ast.Call, name: str) -> Effect | None:
-    """The effect of a call, or None."""
-    kind, position, keyword = "", -1, ""
+def classify(module: Module, call: ast.Call, name: str, saves_image: bool = False) -> Effect | None:
+    """The effect of a call, or None; `saves_image` when it is known to be the `save` of a picture."""
+    kind, position, keyword = ("write", 0, "fp") if saves_image else ("", -1, "")
     if name in _CALLS:
         kind, position, keyword = _CALLS[name]
     elif name in ("open", "io.open", "codecs.open", "gzip.open") or name.endswith("gfile.GFile"):
@@ -136,7 +144,7 @@ def classify(module: Module, call: ast.Call, name: str) -> Effect | None:
         method = call.func.attr
         if method in _METHODS:
             kind, position, keyword = _METHODS[method], 0, ""
-        elif method == "save" and _is_image(module, call.func.value, 0):
+        elif method == "save" and is_image(module, call.func.value, 0):
             kind, position, keyword = "write", 0, "fp"
         elif method == "open" and _WRITING_MODE.fullmatch(_text(argument(call, "mode", 0))):
             kind = "open"
@@ -159,7 +167,7 @@ def classify(module: Module, call: ast.Call, name: str) -> Effect | None:
     )
 
 
-def _is_image(module: Module, node: ast.AST, depth: int) -> bool:
+def is_image(module: Module, node: ast.AST, depth: int = 0) -> bool:
     """True for a picture of PIL, as far as its making is in sight."""
     if isinstance(node, ast.Call):
         name = module.qualified(node.func) or ""
@@ -167,11 +175,11 @@ def _is_image(module: Module, node: ast.AST, depth: int) -> bool:
             return True
         if isinstance(node.func, ast.Call):  # transforms.ToPILImage()(x)
             return (module.qualified(node.func.func) or "").endswith(".ToPILImage")
-        return isinstance(node.func, ast.Attribute) and _is_image(module, node.func.value, depth)
+        return isinstance(node.func, ast.Attribute) and is_image(module, node.func.value, depth)
     if isinstance(node, ast.Name) and depth < 3:
         found = module.lookup(node.id, module.scope_of.get(node, module.scope))
         values = [b.value for b in found[1] if b.kind == "assign"] if found else []
-        return bool(values) and all(v is not None and _is_image(module, v, depth + 1) for v in values)
+        return bool(values) and all(v is not None and is_image(module, v, depth + 1) for v in values)
     return False
 
 
@@ -221,6 +229,10 @@ def clock(module: Module, call: ast.Call, name: str) -> Clock | None:
     return Clock(module.span(outer), module.span(module.statement(call)), module.segment(outer), into)
 
 
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func) or ""
+
+
 def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and not isinstance(node.value, str | bytes)
 
@@ -267,7 +279,7 @@ class _Flow:
 
     def _in_statement(self, statement: ast.stmt, child: ast.AST, duration: bool) -> Iterator[str]:
         if isinstance(statement, ast.If | ast.While):
-            if child is statement.test and (isinstance(statement, ast.While) or _decides(statement)):
+            if child is statement.test and (isinstance(statement, ast.While) or self._decides(statement)):
                 yield "condition"
         elif isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
@@ -302,22 +314,29 @@ class _Flow:
         if isinstance(target, ast.Attribute) and not used and not duration and _PATHLIKE.search(target.attr):
             yield "name"  # another module may read it
 
+    def _decides(self, statement: ast.If) -> bool:
+        """True when a branch of the `if` leaves a loop, a function or the program, or runs something of the training."""
+        for part in [*statement.body, *statement.orelse]:
+            for node in ast.walk(part):
+                if isinstance(node, ast.Break | ast.Continue | ast.Raise):
+                    return True
+                if isinstance(node, ast.Return) and not self._only_shows(node):
+                    return True
+                if isinstance(node, ast.Call) and _TRAINS_OR_ENDS.search(dotted(node.func) or ""):
+                    return True
+        return False
+
+    def _only_shows(self, leave: ast.Return) -> bool:
+        """True when a function that is left has nothing to give back, and all that it calls is known to show or to format."""
+        function = next((a for a in self.module.ancestors(leave) if isinstance(a, FunctionNode)), None)
+        if function is None or leave.value is not None:
+            return False
+        calls = [n for n in ast.walk(function) if isinstance(n, ast.Call)]
+        return any(dotted(c.func) in _OUTPUTS for c in calls) and all(_FORMATS.search(_called(c)) for c in calls)
+
     def _same_scope(self, node: ast.AST, name: str, scope: Scope | None) -> bool:
         found = self.module.lookup(name, self.module.scope_of.get(node, self.module.scope))
         return found is not None and (found[0] is scope or scope is None or name in scope.globals)
-
-
-def _decides(statement: ast.If) -> bool:
-    """True when a branch of the `if` leaves a loop or function, or runs something of the training."""
-    for part in [*statement.body, *statement.orelse]:
-        for node in ast.walk(part):
-            if isinstance(node, ast.Break | ast.Continue | ast.Return | ast.Raise):
-                return True
-            if isinstance(node, ast.Call) and re.search(
-                r"(^|[._])(step|backward|train|fit|eval|evaluate|validate|val|test)\w*$", dotted(node.func) or ""
-            ):
-                return True
-    return False
 
 
 def _formatted(module: Module, call: ast.Call) -> ast.AST:

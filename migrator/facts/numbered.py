@@ -29,16 +29,26 @@ def numbered_names(program: Program) -> list[Place]:
     for module, call in program.calls():
         scope = module.scope_of.get(call, module.scope)
         name = program.external(module, call)
-        if scope not in folders or name not in _LISTINGS | _TESTS:
+        if name not in _LISTINGS | _TESTS:
             continue
         loop = module.enclosing(call, ast.While)
         counts = name in _TESTS and isinstance(loop, ast.While) and call in set(ast.walk(loop.test))
+        if scope not in folders:
+            if counts and isinstance(loop, ast.While) and _gives_back(module, scope, _assigned(loop)):
+                found.append(Place(module.span(loop.test), module.span(loop), module.segment(loop.test)))
+            continue
         if name in _LISTINGS or counts:
             place: ast.AST = loop.test if counts and isinstance(loop, ast.While) else call
             start = _assigned(loop) if counts and loop is not None else _assigned(module.statement(call))
             if start and any(_names(module, span) & _reached(module, scope, start) for _, span in folders[scope]):
                 found.append(Place(module.span(place), module.span(module.statement(call)), module.segment(place)))
     return found
+
+
+def _gives_back(module: Module, scope: Scope, start: set[str]) -> bool:
+    """True when a function gives its caller a name that its loop has found: what is counted up to is made there."""
+    returned = [n.value for n in module.nodes if isinstance(n, ast.Return) and module.scope_of.get(n) is scope]
+    return any(value is not None and _mentioned(value) & _reached(module, scope, start) for value in returned)
 
 
 def _assigned(statement: ast.AST) -> set[str]:

@@ -202,11 +202,22 @@ class _Finder:
             return False
         place = owner.span(function)
         together = [c.at for c in self.program.clocks if c.into in ("name", "seed")]
+        if self._only_names(function):
+            together = []
         together += [e.at for e in self.program.effects if e.kind in ("remove", "shell", "download", "prompt")]
         if any(place.contains(at) for at in together):
             return True
         callees = [self.program.resolver.callee(owner, n) for n in ast.walk(function) if isinstance(n, ast.Call)]
         return any(c is not None and c[1] is not function and self._meets(c[1], depth + 1) for c in callees)
+
+    def _only_names(self, function: ast.AST) -> bool:
+        """True when all that a function gives back goes into what one process writes, or into the name of it."""
+        sites = self.program.resolver.call_sites(function)
+        return bool(sites) and all(
+            any(self.effect_of(module, a) is not None for a in module.ancestors(site) if isinstance(a, ast.Call))
+            and isinstance(module.statement(site), ast.Expr)
+            for module, site in sites
+        )
 
     def _runs_model(self, module: Module, function: ast.AST, depth: int) -> bool:
         if depth > 4 or isinstance(function, ast.ClassDef):

@@ -745,12 +745,21 @@ class Program:
         """Writes, folders, sinks, removals, shell calls, prompts and downloads of the program."""
         found = []
         for module, call in self.calls():
-            effect = effects_of.classify(module, call, self.external(module, call))
+            effect = effects_of.classify(module, call, self.external(module, call), self._saves_image(module, call))
             if effect is None or self._is_private(module, call, effect):
                 continue
             if not (self._is_own_method(module, call) or is_settled(module, call)):
                 found.append(effect)
         return found
+
+    def _saves_image(self, module: Module, call: ast.Call) -> bool:
+        """True for the `save` of a picture that a function of the project has given back."""
+        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "save" and call.args):
+            return False
+        made = self.resolver.values(module, call.func.value)
+        return bool(made) and all(
+            v.node is not None and v.module is not None and effects_of.is_image(v.module, v.node) for v in made
+        )
 
     def _is_own_method(self, module: Module, call: ast.Call) -> bool:
         """`utils.mkdir(path)`: a function of the project that is only called like a library's method."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from migrator.facts.downloads import fetching_groups
 from migrator.facts.model import Place
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument
+from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, dotted
 from migrator.facts.uniform import waits_for_all
 
 _WRITES = ("write", "open", "download")
@@ -188,9 +188,46 @@ def _readers(program: Program, module: Module, call: ast.Call, path: ast.expr) -
         name = program.external(module, parent) or getattr(parent.func, "attr", getattr(parent.func, "id", ""))
         if (span.path, span.start, span.end) in writing or NO_READING.search(name):
             continue
-        reads = _READERS.search(name) is not None
+        reads = _READERS.search(name) is not None or _reads_given(program, module, parent, node)
         if (there is scope and (reads or not copied)) or (_is_the_same_elsewhere(path) and reads):
             yield node
+
+
+def _reads_given(program: Program, module: Module, call: ast.Call, path: ast.AST, depth: int = 0) -> bool:
+    """True when a function of the project, or a class's `__init__`, reads the file that the call gives it."""
+    callee = program.resolver.callee(module, call) if depth < _DEPTH else None
+    bound = callee is not None and isinstance(callee[1], ast.ClassDef)
+    if callee is not None and isinstance(callee[1], ast.ClassDef):
+        callee = program.resolver.method(callee[0], callee[1], "__init__")
+    owner, function = callee or (module, None)
+    if not isinstance(function, ast.FunctionDef):
+        return False
+    arguments = [*function.args.posonlyargs, *function.args.args][1 if bound or _is_method(call, function) else 0 :]
+    keyword = next((k.arg for k in call.keywords if k.value is path), None)
+    position = call.args.index(path) if path in call.args else None
+    name = keyword or (arguments[position].arg if position is not None and position < len(arguments) else None)
+    for inner in (c for statement in function.body for c in _calls_in(statement)):
+        given = next((a for a in (*inner.args, *(k.value for k in inner.keywords)) if _is_name(a, name)), None)
+        spelled = program.external(owner, inner) or dotted(inner.func) or ""
+        if given is not None and (_opens(inner, spelled) or _reads_given(program, owner, inner, given, depth + 1)):
+            return True
+    return False
+
+
+def _is_method(call: ast.Call, function: ast.FunctionDef) -> bool:
+    names = [a.arg for a in function.args.args[:1]]
+    return isinstance(call.func, ast.Attribute) and names in (["self"], ["cls"])
+
+
+def _is_name(node: ast.AST, name: str | None) -> bool:
+    return name is not None and isinstance(node, ast.Name) and node.id == name
+
+
+def _opens(call: ast.Call, name: str) -> bool:
+    if name in ("open", "io.open"):
+        mode = argument(call, "mode", 1)
+        return mode is None or (isinstance(mode, ast.Constant) and not set(str(mode.value)) & set("wax"))
+    return _READERS.search(name) is not None
 
 
 def _commands(program: Program, module: Module, call: ast.Call, path: ast.expr) -> Iterator[ast.expr]:

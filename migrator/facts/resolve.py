@@ -102,6 +102,7 @@ class Resolver:
                     self.methods.setdefault(node.name, []).append(scope)
             elif isinstance(node, ast.Call):
                 self.calls.append((module, node))
+                self._index_registered(module, node)
             elif isinstance(node, ast.Assign):
                 for target in node.targets:
                     self._index_write(module, target, node.value, ())
@@ -109,6 +110,15 @@ class Resolver:
                 self._index_write(module, node.target, node.value, ())
             elif isinstance(node, ast.For):
                 self._index_write(module, node.target, None, ())
+
+    def _index_registered(self, module: Module, call: ast.Call) -> None:
+        """`self.add_module("name", layer)` sets an attribute."""
+        func, given = call.func, [*call.args, *(keyword.value for keyword in call.keywords)]
+        if isinstance(func, ast.Attribute) and func.attr in ("add_module", "register_module") and len(given) == 2:
+            name = given[0].value if isinstance(given[0], ast.Constant) else None
+            if isinstance(name, str):
+                target = ast.copy_location(ast.Attribute(func.value, name, ast.Store()), call)
+                self._index_write(module, target, given[1], ())
 
     def _index_write(self, module: Module, target: ast.AST, value: ast.AST | None, path: tuple[int, ...]) -> None:
         if isinstance(target, ast.Attribute):

@@ -21,7 +21,7 @@ _BLIND = re.compile(r"(^|\.)(sorted|len|sum|min|max|any|all|set|frozenset|Counte
 _SET_METHODS = frozenset({"union", "intersection", "difference", "symmetric_difference"})
 # Names of things that are numbers; labels and ids may be texts.
 _NUMBERS = re.compile(r"(^|[._])(ind(ex|ice)s?|indexes|idxs?|pids?|cam(id)?s?)(_container|_set)?$")
-_IN_WORKERS = re.compile(r"^(__getitem__|__iter__|\w*collate\w*|__call__)$")
+IN_WORKERS = re.compile(r"^(__getitem__|__iter__|\w*collate\w*|__call__)$")
 
 
 def lists_of_sets(program: Program) -> list[Place]:
@@ -138,7 +138,7 @@ def _order_is_lost(module: Module, call: ast.expr) -> bool:
 def _note(program: Program, module: Module, call: ast.expr | ast.stmt) -> str:
     for ancestor in module.ancestors(call):
         if isinstance(ancestor, FunctionNode):
-            if _IN_WORKERS.match(getattr(ancestor, "name", "")):
+            if IN_WORKERS.match(getattr(ancestor, "name", "")):
                 return "it is made where data is loaded"
             break
     if module is not program.entry_module and module.scope_of.get(call, module.scope) is module.scope:

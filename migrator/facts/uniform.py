@@ -14,8 +14,8 @@ from migrator.facts.program import Program
 from migrator.facts.syntax import FunctionNode, Module, Span, dotted
 
 _FILES = re.compile(
-    r"(^|\.)(exists|lexists|isfile|isdir|islink|is_file|is_dir|listdir|scandir|walk|glob|iglob|rglob|iterdir|access|getsize"
-    r"|getmtime|stat|check_integrity|check_sha1|check_md5)$"
+    r"(^|\.)_?(exists|lexists|isfile|isdir|islink|is_file|is_dir|listdir|scandir|walk|glob|iglob|rglob|iterdir|access|getsize"
+    r"|getmtime|stat|check_integrity|check_exists|check_sha1|check_md5)$"
 )
 _RANK = re.compile(r"(?<![a-z])(rank|main_process|master|is_main|is_chief|primary)(?![a-z])", re.IGNORECASE)
 _PASSES_BY = (ast.Return, ast.Break, ast.Continue)  # who raises ends the program, of all processes
@@ -151,14 +151,20 @@ def missing_file_test(program: Program, statement: Span) -> Span | None:
 
 
 def _asks_for_missing(program: Program, module: Module, test: ast.expr, orelse: bool) -> bool:
-    """`not os.path.exists(f)`, `f not in os.listdir(d)`; in the else branch the opposite."""
+    """`not os.path.exists(f)`, `os.path.exists(f) == False`, `f not in os.listdir(d)`; in the else branch the opposite."""
     for node in ast.walk(test):
-        negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-        absent = isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.NotIn)
-        if (negated or absent) and not orelse and "files" in differs(program, module, node, _DEPTH):
+        if _denies(node) and not orelse and "files" in differs(program, module, node, _DEPTH):
             return True
-    positive = not any(isinstance(n, ast.Not | ast.NotIn) for n in ast.walk(test))
+    positive = not any(_denies(n) for n in ast.walk(test))
     return orelse and positive and "files" in differs(program, module, test, _DEPTH)
+
+
+def _denies(node: ast.AST) -> bool:
+    if isinstance(node, ast.Compare):
+        against = node.comparators[0]
+        falsehood = isinstance(against, ast.Constant) and against.value is False
+        return isinstance(node.ops[0], ast.NotIn) or (isinstance(node.ops[0], ast.Eq | ast.Is) and falsehood)
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
 
 
 def _statement_at(module: Module, span: Span) -> ast.stmt | None:

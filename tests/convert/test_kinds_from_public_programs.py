@@ -1,0 +1,197 @@
+"""Faults found on a second set of public programs, each by its kind, in a program of a few lines."""
+
+import pytest
+
+from .test_more_kinds_of_faults import Project, after_main
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Project:
+    monkeypatch.chdir(tmp_path)
+    return Project(tmp_path)
+
+
+# ---------------------------------------------------------------- waiting and leaving
+def test_the_group_is_left_behind_all_else_that_stands_before_the_exit(project):
+    project.write(
+        "train.py",
+        """
+        import logging
+        import sys
+
+        import torch
+        from torch import nn
+
+
+        def main():
+            logging.info("start")
+            model = nn.DataParallel(nn.Linear(2, 2))
+            model(torch.randn(4, 2)).sum().backward()
+            return 0
+
+
+        if __name__ == "__main__":
+            sys.exit(main())
+        """,
+    )
+    project.convert()
+    end = (project.folder / "train.py").read_text().partition("__main__")[2]
+    order = ["setup_distributed()", "logging.disable", "status = main()", "destroy_process_group()", "sys.exit(status)"]
+    assert sorted(order, key=end.index) == order
+
+
+def test_nobody_waits_behind_the_guard_of_a_removal(project):
+    text, _ = project.train(
+        """
+        torch.save(model.state_dict(), "last.pt")
+        weights = torch.load("last.pt")
+        if len(weights) == 2:
+            os.remove("last.pt")
+        """
+    )
+    lines = text.splitlines()
+    guard = next(i for i, line in enumerate(lines) if "len(weights) == 2" in line)
+    assert lines[guard - 1].strip() == "dist.barrier()" and "get_rank() == 0" in lines[guard]
+    assert lines[guard + 1].strip().startswith("os.remove") and lines[guard + 2] == "    dist.barrier()"
+
+
+@pytest.mark.parametrize("test", ["not os.path.exists('out')", "os.path.exists('out') == False"])
+def test_what_is_written_into_a_new_folder_is_written_though_another_process_made_it(project, test):
+    text, _ = project.train(f"if {test}:\n    os.mkdir('out')\n    torch.save([1], 'out/target.pt')")
+    lines = [line.strip() for line in after_main(text).splitlines()]
+    place = lines.index(f"if {test}:")
+    assert lines[place - 2 : place] == ["if dist.get_rank() != 0:", "dist.barrier()"]
+    assert lines[place + 3 : place + 5] == ["if dist.get_rank() == 0:", "dist.barrier()"]
+
+
+def test_the_copy_of_a_file_is_awaited_by_a_class_that_reads_it(project):
+    text, _ = project.train(
+        """
+        class Config:
+            def __init__(self, path):
+                with open(path) as file:
+                    self.text = file.read()
+        ---
+        path = os.path.join("runs", "config.yml")
+        if not os.path.exists(path):
+            shutil.copyfile("config.yml", path)
+        config = Config(path)
+        """
+    )
+    assert text.index("shutil.copyfile(") < text.index("dist.barrier()") < text.index("config = Config(")
+
+
+# ---------------------------------------------------------------- the same in all processes
+def test_a_seed_of_the_system_s_is_followed_by_shared_random_numbers(project):
+    text, _ = project.train("import random\n---\nrandom.seed()")
+    assert "    random.seed()\n    share_random_numbers()\n" in text
+
+
+@pytest.mark.parametrize("seed", ["np.random.seed()", "np.random.seed(int(time.time()) + worker)"])
+def test_workers_of_all_processes_load_the_same_whole_batches(project, seed):
+    text, result = project.train(
+        f"""
+        import numpy as np
+        def init(worker):
+            {seed}
+        ---
+        loader = torch.utils.data.DataLoader(range(4), batch_size=2, num_workers=1, worker_init_fn=init)
+        """
+    )
+    assert "np.random.seed(" in text and "torch.initial_seed() % 2**3" in text
+    assert "share_random_numbers()" not in text[: text.index("def main")] and "from_rank_zero" not in after_main(text)
+    assert not result.questions
+
+
+def test_a_number_that_a_function_counts_up_to_is_found_by_one_process(project):
+    text, _ = project.train(
+        """
+        def free(path):
+            number = 0
+            while os.path.exists(path + str(number)):
+                number += 1
+            return number
+        ---
+        os.mkdir("run" + str(free("run")))
+        """
+    )
+    assert "while from_rank_zero(os.path.exists(path + str(number))):" in text
+
+
+def test_a_clock_that_ends_the_program_is_read_by_one_process_for_all(project):
+    text, _ = project.train(
+        "start = time.time()\nfor step in range(9):\n    if time.time() - start > 60:\n        exit(3)"
+    )
+    assert "start = from_rank_zero(time.time())" in text and "if from_rank_zero(time.time()) - start" in text
+
+
+def test_a_clock_that_only_decides_whether_to_show_stays(project):
+    text, _ = project.train(
+        """
+        class Bar:
+            def __init__(self):
+                self.last = 0
+
+            def update(self, step):
+                now = time.time()
+                if now - self.last < 1:
+                    return
+                self.last = now
+                print("step", step)
+        ---
+        Bar().update(1)
+        """
+    )
+    assert "from_rank_zero" not in text
+
+
+def test_a_name_from_the_clock_that_one_process_writes_under_is_its_own(project):
+    text, _ = project.train(
+        """
+        def stamp():
+            return str(datetime.datetime.now())[:-10]
+        ---
+        torch.save(model.state_dict(), "model_{}.pt".format(stamp()))
+        """
+    )
+    assert "from_rank_zero" not in text and "    if dist.get_rank() == 0:\n        torch.save(" in text
+
+
+# ---------------------------------------------------------------- what is found
+def test_a_picture_that_a_function_makes_is_saved_once(project):
+    text, _ = project.train(
+        """
+        from PIL import Image
+        def tile():
+            return Image.new("RGB", (8, 8))
+        ---
+        picture = tile()
+        picture.save("tile.png")
+        """
+    )
+    assert 'if dist.get_rank() == 0:\n        picture.save("tile.png")' in text
+
+
+def test_a_wrapped_model_that_is_added_as_a_module_is_found_where_it_is_called(project):
+    project.write(
+        "train.py",
+        """
+        import torch
+        from torch import nn
+
+
+        class Trainer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.add_module("net", nn.DataParallel(nn.Linear(2, 2)))
+
+            def step(self, x):
+                self.net(x).sum().backward()
+
+
+        if __name__ == "__main__":
+            Trainer().step(torch.randn(4, 2))
+        """,
+    )
+    result = project.convert()
+    assert not [d for d in result.diagnostics if "no call of this wrapped model" in d.message]
