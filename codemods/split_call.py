@@ -5,16 +5,13 @@ chunk, and outputs are gathered with their gradients.  Losses, masks, metrics an
 price is that every process loads every batch.
 """
 
-import ast
-import re
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Inline, Replace
+from migrator.facts.guards import leaves_bare
 from migrator.facts.model import GuardFact, Wrap
 from migrator.facts.subclasses import is_mentioned, own_way
-
-_CUDA_ONLY = re.compile(r"^device$|cuda|use_gpu|device_count|isinstance", re.IGNORECASE)
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -23,8 +20,10 @@ def check(context: Context) -> Iterator[Diagnostic]:
     inlined: set[object] = set()
     noted: set[object] = set()
     for wrap in context.program.wraps:
+        guard = context.program.inlined_guard(wrap)
         if wrap.kind == "functional":
-            yield from _functional(context, wrap)
+            yield from _functional(context, wrap, guard)
+            yield from _kept_guards(context, wrap, guard, noted)
             continue
         own = own_way(context.program, wrap.at) if wrap.kind == "subclass" else ""
         if own and not (context.options.sync_bn and "synchronised" in own):  # with MG321's layers it needs no replicas
@@ -40,7 +39,6 @@ def check(context: Context) -> Iterator[Diagnostic]:
             edits.append(Replace(wrap.conditional, f"SplitDataParallel($0{dim})", (wrap.inner,)))
         else:
             edits.append(Replace(wrap.at, f"SplitDataParallel($0{dim})", (wrap.inner,)))
-        guard = context.program.inlined_guard(wrap)
         if guard is not None:
             reason += "; the process group, not a flag, decides that it is shared"
             if guard.at not in inlined:
@@ -52,36 +50,19 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 wrap.at,
                 f"shares are equal now: dropout and batch norm meet other samples together than in {wrap.name}'s shares",
             )
-        for kept in wrap.guards:
-            if kept is guard or kept.at in noted or not _leaves_bare(context, kept):
-                continue
-            noted.add(kept.at)
-            test = f"`{' '.join(kept.test.split())}` {'holds' if kept.orelse else 'does not hold'}"
-            yield RULE.note(kept.at, f"where {test}, every process trains the whole model by itself")
+        yield from _kept_guards(context, wrap, guard, noted)
 
 
-def _leaves_bare(context: Context, guard: GuardFact) -> bool:
-    """True when a flag can keep a program on GPUs from wrapping its model."""
-    if not guard.parallel or _CUDA_ONLY.search(guard.test) or _counts_devices(context, guard):  # of processes now
-        return False
-    if guard.orelse:
-        return not guard.wraps_elsewhere and not any(guard.at.contains(ddp.at) for ddp in context.program.existing_ddp)
-    return True
+def _kept_guards(context: Context, wrap: Wrap, gone: GuardFact | None, noted: set[object]) -> Iterator[Diagnostic]:
+    for kept in wrap.guards:
+        if kept is gone or kept.at in noted or not leaves_bare(context.program, kept):
+            continue
+        noted.add(kept.at)
+        test = f"`{' '.join(kept.test.split())}` {'holds' if kept.orelse else 'does not hold'}"
+        yield RULE.note(kept.at, f"where {test}, every process trains the whole model by itself")
 
 
-def _counts_devices(context: Context, guard: GuardFact) -> bool:
-    """True when a name in the test holds the number of GPUs."""
-    module = context.program.module_at(guard.at)
-    node = next((n for n in module.nodes if isinstance(n, ast.If) and module.span(n) == guard.at), None)
-    return node is not None and any(
-        value.name == "torch.cuda.device_count"
-        for name in ast.walk(node.test)
-        if isinstance(name, ast.Name | ast.Attribute)
-        for value in context.program.resolver.values(module, name)
-    )
-
-
-def _functional(context: Context, wrap: Wrap) -> Iterator[Diagnostic]:
+def _functional(context: Context, wrap: Wrap, guard: GuardFact | None) -> Iterator[Diagnostic]:
     arguments = context.program.functional_call(wrap)
     if arguments is None:
         yield RULE.question(
@@ -95,7 +76,11 @@ def _functional(context: Context, wrap: Wrap) -> Iterator[Diagnostic]:
         context.helper(wrap.at, "SplitDataParallel"),
         Replace(wrap.at, f"SplitDataParallel($0{dim})({text})", (wrap.inner, *holes)),
     ]
-    yield RULE.converted(wrap.at, "each process computes its share of the call", *edits)
+    reason = "each process computes its share of the call"
+    if guard is not None:
+        reason += "; the process group, not a flag, decides that it is shared"
+        edits.append(Inline(guard.at, guard.orelse))
+    yield RULE.converted(wrap.at, reason, *edits)
 
 
 RULE = Rule(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -562,9 +563,14 @@ class Program:
                     test=test,
                     parallel=is_parallel_test(test) and not wraps_elsewhere and not is_main_guard(ancestor),
                     exclusive=not in_chain
-                    and self._only_places(module, branch, call)
-                    and self._only_places(module, other, call)
-                    and (_moves_to_cuda(other) or not _moves_to_cuda(branch)),
+                    and (
+                        (
+                            self._only_places(module, branch, call)
+                            and self._only_places(module, other, call)
+                            and (_moves_to_cuda(other) or not _moves_to_cuda(branch))
+                        )
+                        or self._calls_alike(module, branch, other, call)
+                    ),
                     orelse=in_else,
                     wraps_elsewhere=wraps_elsewhere,
                     leaves=_leaves(module, branch[-1]),
@@ -573,6 +579,18 @@ class Program:
                     lines=tuple(module.span(s) for s in branch),
                 )
             child = ancestor
+
+    def _calls_alike(self, module: Module, branch: list[ast.stmt], other: list[ast.stmt], call: ast.Call) -> bool:
+        """True when one branch calls by a functional `data_parallel`, and the other one the module itself, alike."""
+        if len(branch) != 1 or len(other) != 1 or self._wrap_nodes[call][2] != "functional":
+            return False
+        told = self._functional_arguments(module, call)
+        if told is None:
+            return False
+        text = re.sub(r"\$(\d+)", lambda hole: module.segment(told[1][int(hole[1]) - 1]), told[0])
+        plain = f"({module.segment(call.args[0])})({text})"
+        statement = module.segment(branch[0]).replace(module.segment(call), plain)
+        return ast.dump(ast.parse(textwrap.dedent(statement))) == ast.dump(ast.Module([other[0]], []))
 
     def inlined_guard(self, wrap: Wrap) -> GuardFact | None:
         """The `if` around a wrap that goes, because the process group decides now.
@@ -680,6 +698,10 @@ class Program:
     def functional_call(self, wrap: Wrap) -> tuple[str, tuple[Span, ...]] | None:
         """The arguments of a functional `data_parallel(module, inputs, ...)` call, as text with holes from `$1` on."""
         module, call, _, _ = next(row for node, row in self._wrap_nodes.items() if row[0].span(node) == wrap.at)
+        found = self._functional_arguments(module, call)
+        return found and (found[0], tuple(module.span(part) for part in found[1]))
+
+    def _functional_arguments(self, module: Module, call: ast.Call) -> tuple[str, list[ast.expr]] | None:
         inputs = argument(call, "inputs", 1)
         if inputs is None:
             return None
@@ -692,7 +714,7 @@ class Program:
         if named is not None and not (isinstance(named, ast.Constant) and named.value is None):
             parts.append(("**", named))
         text = ", ".join(f"{stars}${place}" for place, (stars, _) in enumerate(parts, 1))
-        return text, tuple(module.span(part) for _, part in parts)
+        return text, [part for _, part in parts]
 
     def functional_inputs(self, wrap: Wrap) -> Span | None:
         """The `inputs` expression of a functional call, when it is all that the call gives the module."""

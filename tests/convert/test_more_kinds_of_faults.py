@@ -230,6 +230,43 @@ def test_functional_call_of_what_a_method_was_given(project):
     assert "SplitDataParallel(self.inner)(*parts)" in text
 
 
+@pytest.mark.parametrize("flag", ["x.is_cuda and self.ngpu > 1", "len(self.gpus) > 1"])
+def test_the_flag_around_a_functional_call_goes(project, flag):
+    text, result = project.train(
+        f"""\
+        class Net(nn.Module):
+            def forward(self, x):
+                if {flag}:
+                    out = nn.parallel.data_parallel(self.inner, x, range(self.ngpu))
+                else:
+                    out = self.inner(x)
+                return out
+        ---
+        Net()
+        """
+    )
+    assert "        out = SplitDataParallel(self.inner)(x)\n        return out" in text
+    assert not any(d.rule == "MG302" and d.level == "note" for d in result.diagnostics)
+
+
+def test_the_flag_around_a_functional_call_stays_where_something_else_is_done_without_it(project):
+    text, result = project.train(
+        """\
+        class Net(nn.Module):
+            def forward(self, x):
+                if x.is_cuda and self.ngpu > 1:
+                    out = nn.parallel.data_parallel(self.inner, x, range(self.ngpu))
+                else:
+                    out = self.inner(x * 2)
+                return out
+        ---
+        Net()
+        """
+    )
+    assert "if x.is_cuda and self.ngpu > 1:" in text and "out = self.inner(x * 2)" in text
+    assert any("every process trains the whole model by itself" in d.message for d in result.diagnostics)
+
+
 @pytest.mark.parametrize(
     ("body", "word"),
     [

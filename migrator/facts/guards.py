@@ -1,0 +1,43 @@
+"""What a condition around a wrap asks for.
+
+In: a guard of a wrap.  Out: whether a run on GPUs can pass the wrap by.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from migrator.facts.model import GuardFact
+
+if TYPE_CHECKING:
+    from migrator.facts.program import Program
+
+_CUDA_ONLY = re.compile(r"^device$|cuda|use_gpu|device_count|isinstance", re.IGNORECASE)
+
+
+def leaves_bare(program: Program, guard: GuardFact) -> bool:
+    """True when a flag can keep a program on GPUs from wrapping its model."""
+    if not guard.parallel or _asks_for_gpus(guard.test) or _counts_devices(program, guard):  # of processes now
+        return False
+    if guard.orelse:
+        return not guard.wraps_elsewhere and not any(guard.at.contains(ddp.at) for ddp in program.existing_ddp)
+    return True
+
+
+def _asks_for_gpus(test: str) -> bool:
+    """True when every part of a condition holds on any machine with GPUs."""
+    return all(_CUDA_ONLY.search(part) for part in test.split(" and "))
+
+
+def _counts_devices(program: Program, guard: GuardFact) -> bool:
+    """True when a name in the test holds the number of GPUs."""
+    module = program.module_at(guard.at)
+    node = next((n for n in module.nodes if isinstance(n, ast.If) and module.span(n) == guard.at), None)
+    return node is not None and any(
+        value.name == "torch.cuda.device_count"
+        for name in ast.walk(node.test)
+        if isinstance(name, ast.Name | ast.Attribute)
+        for value in program.resolver.values(module, name)
+    )
