@@ -582,7 +582,7 @@ class Program:
 
     def _calls_alike(self, module: Module, branch: list[ast.stmt], other: list[ast.stmt], call: ast.Call) -> bool:
         """True when one branch calls by a functional `data_parallel`, and the other one the module itself, alike."""
-        if len(branch) != 1 or len(other) != 1 or self._wrap_nodes[call][2] != "functional":
+        if len(branch) != 1 or len(other) != 1 or not call.args or self._wrap_nodes[call][2] != "functional":
             return False
         told = self._functional_arguments(module, call)
         if told is None:
