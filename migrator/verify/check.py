@@ -26,7 +26,8 @@ TOLERANCE, TOLERANCE_FLOAT64 = 1e-5, 1e-9
 MOST_BESIDE = 500  # files of the converted program's folder
 ROUNDING = 1e-3  # larger differences are no rounding, in float32 resynchronised after each step
 GROWN = 1e-6  # .. or in a free float64 run, at the first step above its tolerance
-SPLITTER = "class SplitBatchSampler"
+CUTTER = "def gather_batch("
+SPLITTERS = ("class SplitBatchSampler", "class ProcessBatchSampler")
 NUMBERS = {"loss", "gradient", "parameter", "buffer"}
 ENVIRONMENT = {"GLOO_SOCKET_IFNAME": "lo", "PYTHONWARNINGS": "ignore", "MPLBACKEND": "Agg", "WANDB_MODE": "offline"}
 
@@ -62,6 +63,7 @@ def verify(request: VerifyRequest, server: ForkServer | None = None) -> Verdict:
     with _server(server, request) as fork, _scratch(request) as folder:
         try:
             verdict = _settled(request, fork, folder, _verify(request, fork, folder))
+            verdict = _resolved(request, fork, folder, verdict)
         except ServerFailed as error:
             verdict = unverifiable(f"the checker failed: {error}")
         return replace(
@@ -91,7 +93,16 @@ def _verify(request: VerifyRequest, server: ForkServer, folder: Path) -> Verdict
     sampled = frozenset(path.suffix[1:] for path in folder.glob("sampled.after.*"))
     written = first.written, tuple(converted.written())
     verdict = judge(
-        before, ranks, outcome, len(before.steps), tolerance, request.devices, request.places, written, sampled
+        before,
+        ranks,
+        outcome,
+        len(before.steps),
+        tolerance,
+        request.devices,
+        request.places,
+        written,
+        sampled,
+        request.float64,
     )
     if request.epoch_batches == 0:
         verdict = replace(
@@ -133,11 +144,45 @@ def _settled(request: VerifyRequest, server: ForkServer, folder: Path, verdict: 
     note = f"in float32 {found}: rounding, gone in float64"
     if free:
         note = f"run freely, {found}: rounding that grew with the steps, gone where each step starts from the original's state"
+    return _with_costs(replace(again, notes=(*again.notes, note)), verdict)
+
+
+def _resolved(request: VerifyRequest, server: ForkServer, folder: Path, verdict: Verdict) -> Verdict:
+    """Parameters that differ where float32 shows no gradient but rounding: float64 tells whether there is one.
+
+    The steps up to the last one at which that came up for the first time are run again in float64, where a gradient that is
+    only small lies far above rounding, and is compared like all others; all steps are, if there is such a gradient.
+    """
+    if verdict.status is not Status.EQUAL or verdict.float64 or verdict.unresolved is None:
+        return verdict
+    finer = replace(request, float64=True, resynchronise=True)
+    again = _verify(replace(finer, steps=verdict.unresolved + 1), server, _inner(folder, "resolved"))
+    small = [part for part in verdict.noise if part.rpartition(" ")[2] not in again.quiet]
+    if again.status is Status.EQUAL and small and again.steps < verdict.steps:
+        first = again
+        again = _verify(replace(finer, steps=verdict.steps), server, _inner(folder, "resolved whole"))
+        again = _with_costs(again, first)
+    if again.status is Status.EQUAL:
+        text = f"compared in float64, over {again.steps} optimizer steps"
+        named = f"{', '.join(small[:5])}: the gradient is too small for float32, so the value was {text}"
+        kept = tuple(part for part in verdict.noise if part not in small)
+        verdict = replace(verdict, noise=again.noise or kept, notes=(*verdict.notes, *([named] if small else [])))
+    elif again.status is Status.DIFFERENT and {f.kind for f in again.findings} <= NUMBERS:
+        return _with_costs(again, verdict)
+    else:
+        why = again.reason or again.findings[0].text
+        note = f"whether these gradients are only small could not be seen in float64, where the program does not run: {why}"
+        verdict = replace(verdict, notes=(*verdict.notes, note))
+    return _with_costs(verdict, again)
+
+
+def _with_costs(verdict: Verdict, other: Verdict) -> Verdict:
+    """The verdict, at the cost of both."""
     return replace(
-        again,
-        notes=(*again.notes, note),
-        cpu_before=again.cpu_before + verdict.cpu_before,
-        cpu_after=again.cpu_after + verdict.cpu_after,
+        verdict,
+        cpu_before=verdict.cpu_before + other.cpu_before,
+        cpu_after=verdict.cpu_after + other.cpu_after,
+        memory=max(verdict.memory, other.memory),
     )
 
 
@@ -230,6 +275,7 @@ def _settings(
         epoch_batches=request.epoch_batches,
         trim=trim_unit(request),
         pads=pads_batches(request),
+        cuts=cuts_batches(request),
         float64=request.float64,
         free=_is_free(request),
         fake_data=request.fake_data or 0,
@@ -323,13 +369,18 @@ def trim_unit(request: VerifyRequest) -> int:
         return 1
     text = "\n".join(_sources(request.after))
     if "Accelerator(" in text and ".prepare(" in text and "process_batches(" not in text:
-        return 0  # accelerate fills the last batch: whole batches only
+        return 1 if CUTTER in text else 0  # accelerate fills the last batch: whole batches only, unless it is cut again
     return request.devices if "DistributedSampler" in text else 1
 
 
 def pads_batches(request: VerifyRequest) -> bool:
     """Whether batches are split by the generated sampler, which fills up those that do not divide."""
-    return request.after is not None and any(SPLITTER in text for text in _sources(request.after))
+    return request.after is not None and any(name in text for text in _sources(request.after) for name in SPLITTERS)
+
+
+def cuts_batches(request: VerifyRequest) -> bool:
+    """Whether what fills up a prepared loader's last batch is cut off before the loss sees it."""
+    return request.after is not None and any(CUTTER in text for text in _sources(request.after))
 
 
 def _sources(after: Path) -> Iterator[str]:

@@ -18,8 +18,13 @@ from .records import Record
 from .verdict import KINDS, Finding, Row
 
 RANKS_TOLERANCE = 1e-7
-TINY = 1e-6  # gradients below this share of the largest one are rounding noise
+TINY = 1e-6  # float32: gradients below this share of the largest one are rounding noise
+FLOOR = 1024.0  # rounding units: gradients that are closer than that, beside the largest one, may differ by rounding
+UNITS = {False: 2.0**-23, True: 2.0**-52}  # of float32 and float64
 UPDATE_TOLERANCE = 1e-2  # of the update: Adam turns the sign of a gradient near zero into a whole step
+WHOLE_STEPS = (
+    3.0  # the original's update and its learning rate, times this: the most that a scale-free step makes of rounding
+)
 HIDDEN_BY_DATA = ("loss", "ranks", "gradient", "scaler", "parameter", "buffer")
 HIDDEN_BY_ANY = {
     "gradient": ("parameter", "buffer"),
@@ -39,6 +44,16 @@ class Comparison:
     rows: list[Row] = field(default_factory=list)
     content_compared: bool = False
     unequal_shares: str = ""  # of the original's replicas, where the converted program has others
+    float64: bool = False
+    # Parameters of which elements have no gradient but rounding (`noise`): name -> how many, "" for all of them.
+    noise: dict[str, str] = field(default_factory=dict)
+    quiet: set[str] = field(default_factory=set)  # .. all of them, whether they differ or not
+    unresolved: int | None = None  # the last step where float32 could not tell that of another parameter
+
+    @property
+    def floor(self) -> float:
+        """How far gradients may be apart by rounding, as a share of the largest one."""
+        return FLOOR * UNITS[self.float64]
 
     def find(self, kind: str, text: str, step: int | None = None, hint: str = "") -> None:
         self.findings.append(Finding(kind, text, step, hint))
@@ -48,9 +63,9 @@ class Comparison:
             self.notes.append(text)
 
 
-def compare(before: Record, ranks: Sequence[Record], tolerance: float) -> Comparison:
+def compare(before: Record, ranks: Sequence[Record], tolerance: float, float64: bool = False) -> Comparison:
     """Compare all steps that every process took; stops at the first one that differs."""
-    result = Comparison(tolerance, len(ranks))
+    result = Comparison(tolerance, len(ranks), float64=float64)
     if any(r.steps for r in ranks) and all(not r.wraps for r in ranks):
         result.find(
             "wrap",
@@ -130,7 +145,7 @@ def _compare_step(result: Comparison, before: Record, ranks: Sequence[Record], k
     if ranks[0].pads and (repeated := _repeated(x, ys)):
         _pass_over(result, x, ys, ranks[0].names[k].names, k, repeated)
         return
-    counted = _compare_data(result, x, ys, k)
+    counted = _compare_data(result, x, ys, k, ranks[0].cuts)
     loss = _compare_losses(result, x, ys, k)
     matched = match_parameters(before.names[k], ranks[0].names[k])
     for note in matched.notes:
@@ -265,7 +280,9 @@ def _pass_over(
 
 
 # ---------------------------------------------------------------- data
-def _compare_data(result: Comparison, x: dict[str, Any], ys: Sequence[dict[str, Any]], k: int) -> tuple[int, int]:
+def _compare_data(
+    result: Comparison, x: dict[str, Any], ys: Sequence[dict[str, Any]], k: int, cuts: bool
+) -> tuple[int, int]:
     """Samples that the wrapped model was called with; returns their numbers."""
     calls, their = x["calls"], [y["calls"] for y in ys]
     before = _rows_of_calls(calls)
@@ -296,6 +313,12 @@ def _compare_data(result: Comparison, x: dict[str, Any], ys: Sequence[dict[str, 
             f"calls of the wrapped model in this step: {len(calls)} before, {' or '.join(map(str, counts))} after",
             k,
         )
+        return before, after
+    if cuts and after > before and _are_among(calls, their):
+        result.note(
+            "the last batch of an epoch is filled up with samples from its beginning, whose rows are cut off before the loss"
+        )
+        result.content_compared = True
         return before, after
     if before != after:
         factor = f"{after / before:.2f} times" if before else "none before"
@@ -332,6 +355,18 @@ def _compare_batches(result: Comparison, x: dict[str, Any], ys: Sequence[dict[st
         )
     result.content_compared = True
     return len(ids), len(seen)
+
+
+def _are_among(calls: Sequence[dict[str, Any]], their: Sequence[list[dict[str, Any]]]) -> bool:
+    """Whether the samples that the original's calls were given are all among those of the same calls on all ranks."""
+    for i, call in enumerate(calls):
+        before, after = (
+            [row for c in of for chunk in c["chunks"] for row in chunk["rows"]]
+            for of in ([call], [c[i] for c in their])
+        )
+        if count_common(before, after, _near(before)) != len(before):
+            return False
+    return True
 
 
 def batch_hint(before: int, after: int, world: int) -> str:
@@ -499,8 +534,8 @@ def _compare_gradients(result: Comparison, x: dict[str, Any], y: dict[str, Any],
         if a and a[0] > TINY * largest and not (b and b[0] > 0.0):
             lost.append(matched.names[n])
         apart = relative(a, b)
-        if max((a or [0.0])[0], (b or [0.0])[0]) < TINY * largest * 10:
-            apart = min(apart, distance(a or [0.0] * 3, b or [0.0] * 3) / largest)
+        if apart > result.tolerance:
+            apart = _beside_largest(result, apart, a, b, largest)
         if apart > worst:
             worst, place = apart, n
     if worst > result.tolerance:
@@ -530,6 +565,23 @@ def _compare_gradients(result: Comparison, x: dict[str, Any], y: dict[str, Any],
     return worst
 
 
+def _beside_largest(
+    result: Comparison,
+    apart: float,
+    a: Sequence[float] | None,
+    b: Sequence[float] | None,
+    largest: float,
+) -> float:
+    """The relative difference of a gradient that is small beside the largest one, where rounding explains it."""
+    share = distance(a or [0.0] * 3, b or [0.0] * 3) / largest if largest > 0.0 else math.inf
+    if not result.float64 and max((a or [0.0])[0], (b or [0.0])[0]) < TINY * largest * 10:
+        return min(apart, share)
+    if share > result.floor:
+        return apart
+    # float32 cannot tell: it stays a difference, of rounding's size, which float64 decides on (`check`).
+    return min(share, result.tolerance) if result.float64 else max(share, 1.01 * result.tolerance)
+
+
 def _norm(value: Sequence[float] | None) -> str:
     return "none" if value is None else f"{value[0]:.6g}"
 
@@ -542,17 +594,22 @@ def _compare_parameters(result: Comparison, before: Record, after: Record, match
     """Parameters after the step; a difference that is small against the update is rounding."""
     x, y = before.steps[k], after.steps[k]
     former = _former_parameters(before, k)
-    largest = max((g[0] for g in x["grad"] if g and math.isfinite(g[0])), default=0.0)
     worst, place = 0.0, -1
     for n, (i, j) in enumerate(matched.pairs):
         a, b = x["param"][i], y["param"][j]
         apart = relative(a, b)
-        gradient = x["grad"][i]
-        noise = gradient is not None and gradient[0] < TINY * largest  # Adam makes whole steps of it
+        settled = y["settled"].get(str(j)) or {"count": 0}
+        if settled["count"]:
+            result.quiet.add(matched.names[n])
         if apart > result.tolerance and former is not None:
             update = distance(former[i], a)
-            if distance(a, b) <= UPDATE_TOLERANCE * update or (noise and distance(a, b) <= 3 * update):
+            rest = settled.get("rest")
+            if distance(a, b) <= UPDATE_TOLERANCE * update:
                 apart = min(apart, result.tolerance)
+            elif rest and (relative(a, rest) <= result.tolerance or distance(a, rest) <= UPDATE_TOLERANCE * update):
+                close = min(relative(a, rest), result.tolerance)
+                if _is_noise(result, settled, matched.names[n], update, x["lr"], k):
+                    apart = close
         if apart > worst:
             worst, place = apart, n
     if worst > result.tolerance:
@@ -576,6 +633,19 @@ def _compare_parameters(result: Comparison, before: Record, after: Record, match
                 f"{_some(foreign)}: in the original's wrapped model, but in no wrapped model after the conversion"
             )
     return worst
+
+
+def _is_noise(
+    result: Comparison, settled: dict[str, Any], name: str, update: float, rates: Sequence[float], k: int
+) -> bool:
+    """Whether elements without a gradient but rounding are no further apart than an optimizer's steps make them."""
+    if settled["apart"] > WHOLE_STEPS * (update + max(rates, default=0.0) * math.sqrt(settled["count"])):
+        return False
+    if name not in result.noise:
+        result.unresolved = k
+    whole = settled["count"] == settled["of"]
+    result.noise[name] = "" if whole else f"{settled['count']} of {settled['of']} elements of "
+    return True
 
 
 def _former_parameters(record: Record, k: int) -> list[Any] | None:

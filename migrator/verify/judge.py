@@ -107,9 +107,10 @@ def judge(
     places: Mapping[str, str],
     written: tuple[Sequence[str], Sequence[str]] = ((), ()),
     sampled: frozenset[str] = frozenset(),
+    float64: bool = False,
 ) -> Verdict:
     """The verdict on the converted program."""
-    result = compare(before, ranks, tolerance)
+    result = compare(before, ranks, tolerance, float64)
     traceback = _judge_ends(result, before, ranks, outcome, wanted)
     if not any(f.step is not None for f in result.findings) or not ranks[0].steps:
         _judge_whole(result, before, ranks, sampled)
@@ -128,6 +129,9 @@ def judge(
         devices=devices,
         tolerance=tolerance,
         no_gradient=_without_gradient(before),
+        noise=tuple(part + name for name, part in result.noise.items()),
+        quiet=tuple(sorted(result.quiet)),
+        unresolved=result.unresolved,
         traceback=traceback,
     )
     if findings:

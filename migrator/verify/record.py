@@ -11,7 +11,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.autograd
@@ -27,6 +27,14 @@ WATCHED_FORWARDS = 2  # of which it is noted whether they draw random numbers (d
 
 # Called after each recorded step, with the optimizer's number, its flat list of (name, parameter) and the samples of the step.
 AfterStep = Callable[[int, list[tuple[str, Any]], int], None]
+
+
+class Quiet(Protocol):
+    """What looks at gradients element by element (`noise`)."""
+
+    def look(self, number: int, parameters: list[Any]) -> None: ...
+
+    def settle(self, number: int, parameters: list[Any]) -> dict[str, Any]: ...
 
 
 def parameters_of(optimizer: Any) -> list[Any]:
@@ -88,8 +96,8 @@ class Book:
         }
 
 
-def install(session: Session, book: Book, after_step: AfterStep, first_call: Callable[[], None]) -> None:
-    _patch_optimizers(session, book, after_step)
+def install(session: Session, book: Book, noise: Quiet, after_step: AfterStep, first_call: Callable[[], None]) -> None:
+    _patch_optimizers(session, book, noise, after_step)
     _patch_backward(session)
     _patch_clipping(session)
     _patch_scaler(session)
@@ -100,7 +108,7 @@ def install(session: Session, book: Book, after_step: AfterStep, first_call: Cal
 
 
 # ---------------------------------------------------------------- optimizer steps
-def _patch_optimizers(session: Session, book: Book, after_step: AfterStep) -> None:
+def _patch_optimizers(session: Session, book: Book, noise: Quiet, after_step: AfterStep) -> None:
     init = optimizers.Optimizer.__init__
     gradients: dict[int, list[Any]] = {}
 
@@ -115,6 +123,7 @@ def _patch_optimizers(session: Session, book: Book, after_step: AfterStep) -> No
         closure = arguments[1:] or keywords.get("closure") is not None  # arguments[0] is the optimizer itself
         if not closure:
             gradients[id(optimizer)] = _gradients(optimizer)
+            noise.look(book.number(optimizer), parameters_of(optimizer))
         session.hook_seconds += time.thread_time() - begun
 
     def after(optimizer: Any, arguments: Any, keywords: Any) -> None:
@@ -123,7 +132,11 @@ def _patch_optimizers(session: Session, book: Book, after_step: AfterStep) -> No
         begun = time.thread_time()
         listed = book.positions(optimizer)
         # A closure hides the gradients from the first hook: they are still there after the step.
-        grads = gradients.pop(id(optimizer), None) or _gradients(optimizer)
+        grads = gradients.pop(id(optimizer), None)
+        if grads is None:
+            grads = _gradients(optimizer)
+            noise.look(book.number(optimizer), parameters_of(optimizer))
+        params = [fingerprint.describe(p) for _, p in listed]
         _settle(session)
         session.record(
             "step",
@@ -138,7 +151,8 @@ def _patch_optimizers(session: Session, book: Book, after_step: AfterStep) -> No
             read=session.read_samples,
             batches=session.batches,
             grad=grads,
-            param=[fingerprint.describe(p) for _, p in listed],
+            param=params,
+            settled=noise.settle(book.number(optimizer), [p for _, p in listed]),
             buf={name: fingerprint.describe(b) for name, b in book.buffers().items() if b.is_floating_point()},
             sync=session.synchronised,
             collectives=session.collectives,

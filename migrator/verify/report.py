@@ -29,6 +29,11 @@ def to_text(verdict: Verdict, table: bool = True) -> str:
     if verdict.no_gradient:
         shown = ", ".join(verdict.no_gradient[:5]) + (", .." if len(verdict.no_gradient) > 5 else "")
         lines.append(f"  without a gradient in the original: {shown} (convert with --find-unused)")
+    if verdict.noise:
+        shown = "; ".join(verdict.noise[:5]) + ("; .." if len(verdict.noise) > 5 else "")
+        lines.append(
+            f"  the gradient is zero but for rounding, and the optimizer makes whole steps of it: {shown} (value not compared)"
+        )
     lines.extend(f"  note: {note}" for note in verdict.notes)
     if table and verdict.rows:
         lines.append("")

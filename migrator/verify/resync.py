@@ -24,14 +24,14 @@ def _path(session: Session, name: str) -> Path:
     return session.folder / "states" / f"{name}.pt"
 
 
-def _save(session: Session, name: str, value: Any) -> None:
+def save(session: Session, name: str, value: Any) -> None:
     path = _path(session, name)
     scratch = path.with_suffix(".new")
     torch.save(value, scratch)
     scratch.replace(path)
 
 
-def _load(session: Session, name: str) -> Any:
+def load(session: Session, name: str) -> Any:
     path = _path(session, name)
     return torch.load(path, mmap=True, weights_only=True) if path.exists() else None
 
@@ -49,9 +49,9 @@ def start(session: Session, book: Book) -> None:
         buf={n: fingerprint.describe(b) for n, b in book.buffers().items() if b.is_floating_point()},
     )
     if not session.after:
-        _save(session, "init", state)
+        save(session, "init", state)
         return
-    wanted = _load(session, "init")
+    wanted = load(session, "init")
     if wanted is None:
         return
     taken = 0
@@ -100,9 +100,9 @@ def step(session: Session, book: Book, number: int, listed: list[tuple[str, Any]
         }
         if uneven:
             state["optimizer"], state["rows"] = book.stepped[number].state_dict()["state"], rows
-        _save(session, name, state)
+        save(session, name, state)
         return
-    wanted = _load(session, name)
+    wanted = load(session, name)
     if wanted is None:
         return
     if rows * session.settings.world > wanted.get("rows", rows * session.settings.world):

@@ -24,7 +24,7 @@ import torch._dynamo
 import torch.distributed
 import torch.utils.data
 
-from . import determinism, draws, fakedata, order, outputs, precision, record, resync, simcuda, simdist, simdp
+from . import determinism, draws, fakedata, noise, order, outputs, precision, record, resync, simcuda, simdist, simdp
 from .session import Session
 from .settings import RunSettings
 
@@ -84,7 +84,9 @@ def prepare(settings: RunSettings, server: socket.socket) -> Session:
     out = settings.record_path.open("w")
     devices = simcuda.install(settings.devices) if settings.simulate else None
     session = Session(settings=settings, devices=devices, out=out)
-    session.record("start", side=settings.side, rank=settings.rank, pid=session.pid, pads=settings.pads)
+    session.record(
+        "start", side=settings.side, rank=settings.rank, pid=session.pid, pads=settings.pads, cuts=settings.cuts
+    )
     if devices is not None:
         simdp.install(devices, record.session_replicas(session))
     simdist.install(devices, session.folder, settings.collective_timeout)
@@ -105,7 +107,7 @@ def prepare(settings: RunSettings, server: socket.socket) -> Session:
             sys.stderr.flush()
             _rest(session)
 
-    record.install(session, book, after_step, first_call)
+    record.install(session, book, noise.Noise(session), after_step, first_call)
     if settings.float64:
         precision.install(session)
     if settings.fake_data:

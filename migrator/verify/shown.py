@@ -98,7 +98,7 @@ def _compare_evaluation(result: Comparison, before: Record, ranks: Sequence[Reco
     names: set[str] = set()
     for k in range(len(before.steps) + 1):
         theirs = _evaluated(before, k)
-        ours = [_evaluated(r, k) for r in ranks]
+        ours = [_evaluated(r, k, before) for r in ranks]
         if not theirs or len({width for width, _ in theirs}) != 1:
             continue
         width = theirs[0][0]
@@ -136,14 +136,27 @@ def _compare_evaluation(result: Comparison, before: Record, ranks: Sequence[Reco
         result.note(name)
 
 
-def _evaluated(record: Record, k: int) -> list[tuple[int, float]]:
-    source = record.steps[k] if k < len(record.steps) else (record.end or {})
+def _evaluated(record: Record, k: int, original: Record | None = None) -> list[tuple[int, float]]:
+    """(width, number) of each row; without those of an idle rank, if the original's calls are given to tell it by."""
+    calls = _evaluations(record, k)
+    if original is not None and (record.end or {}).get("splitting"):
+        theirs = _evaluations(original, k)
+        if len(theirs) == len(calls):
+            # A batch of fewer chunks than ranks: a rank without one runs rank 0's once more, and its outputs are dropped.
+            calls = [
+                c for c, t in zip(calls, theirs, strict=True) if t["bare"] or record.rank < max(1, len(t["chunks"]))
+            ]
     return [
         (chunk["width"], row)
-        for call in source.get("evals", [])
+        for call in calls
         for chunk in call["chunks"]
         for row in (chunk["rows"] if len(chunk["rows"]) == (chunk["n"] or 0) else [])
     ]
+
+
+def _evaluations(record: Record, k: int) -> list[dict[str, Any]]:
+    source = record.steps[k] if k < len(record.steps) else (record.end or {})
+    return list(source.get("evals", []))
 
 
 # ---------------------------------------------------------------- printed

@@ -86,6 +86,9 @@ class Verdict:
     float64: bool = False
     free: bool = False  # not resynchronised after each step
     no_gradient: tuple[str, ...] = ()  # parameters that the original gave no gradient
+    noise: tuple[str, ...] = ()  # parameters whose gradient is zero but for rounding: their values were not compared
+    quiet: tuple[str, ...] = ()  # parameters with elements of that kind, whether they differ or not
+    unresolved: int | None = None  # the last step where float32 could not tell that of another parameter
     traceback: str = ""  # the program's own
     cpu_before: float = 0.0  # seconds
     cpu_after: float = 0.0
