@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from migrator.facts.syntax import Module
+from migrator.search_path import Tree, adds_unread_folder, named_at_run_time, path_edits
 from migrator.source import Source, SourceError, read_source
 from migrator.timing import stage
 
@@ -82,14 +83,23 @@ def load_project(
     roots = [entry.resolve().parent, root, *_folders_between(entry.resolve().parent, root)]
     module = Module(source, _module_name(entry.resolve(), root), entry.name == "__init__.py")
     project = Project(module, {module.name: module}, root, overlay=overlay)
-    roots += _path_edits(module, entry)
+    roots += path_edits(module, entry)
     known: dict[Path, Module] = {entry.resolve(): module}
     queue = deque([(module, entry.resolve())])
     size = len(module.nodes)
+    tree, searching = Tree(root, _SKIPPED_FOLDERS), False
     while queue:
         current, path = queue.popleft()
-        for name in dict.fromkeys([*current.imported_modules, *(also if current is module else ())]):
-            for found in _candidates(name, [*roots, path.parent], overlay):
+        named = [*current.imported_modules, *named_at_run_time(current, [*roots, path.parent])]
+        if not searching and adds_unread_folder(current, path):
+            searching = True
+            queue.extend((earlier, place) for place, earlier in known.items())  # what was not found before may be now
+        for name in dict.fromkeys([*named, *(also if current is module else ())]):
+            files = _candidates(name, [*roots, path.parent], overlay)
+            if not files and searching:
+                roots += tree.only_home(name)
+                files = _candidates(name, roots, overlay)
+            for found in files:
                 if found in known:
                     continue
                 if len(known) >= _MAX_MODULES or size > _MAX_NODES:
@@ -108,7 +118,7 @@ def load_project(
                 known[found] = loaded
                 project.modules[loaded.name] = loaded
                 queue.append((loaded, found))
-                roots += [r for r in _path_edits(loaded, found) if r not in roots]
+                roots += [r for r in path_edits(loaded, found) if r not in roots]
     return project
 
 
@@ -159,52 +169,4 @@ def _candidates(name: str, roots: list[Path], overlay: Collection[Path]) -> list
         whole = depth >= len(parts) - 1
         if found and whole and not any(set(p.parts) & _SKIPPED_FOLDERS for p in found):
             return found
-    return []
-
-
-def _path_edits(module: Module, path: Path) -> list[Path]:
-    """Folders that the module adds to `sys.path`, where they can be read from the source."""
-    folders: list[Path] = []
-    for node in module.nodes:
-        if (
-            isinstance(node, ast.Call)
-            and module.qualified(node.func) in ("sys.path.append", "sys.path.insert")
-            and node.args
-        ):
-            found = _literal_folders(node.args[-1], module, path)
-            folders += [folder.resolve() for folder in found if folder.is_dir()]
-    return folders
-
-
-def _passed(module: Module, function: ast.AST, position: tuple[int, ...]) -> list[ast.AST | None]:
-    """What the module's own calls of a function give for a parameter."""
-    name = getattr(function, "name", None)
-    calls = [n for n in module.nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == name]
-    return [call.args[position[0]] for call in calls if position and position[0] < len(call.args)]
-
-
-def _literal_folders(node: ast.AST | None, module: Module, path: Path) -> list[Path]:
-    """The folders that an expression may name, as far as they can be read from the source."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return [path.parent / node.value]
-    if isinstance(node, ast.Name):
-        if node.id == "__file__":
-            return [path]
-        found = module.lookup(node.id, module.scope_of.get(node, module.scope))
-        values = [b.value for b in found[1] if b.kind == "assign"] if found else []
-        if found and not values and found[1][0].kind == "param":
-            values = _passed(module, found[0].node, found[1][0].path)
-        return [folder for value in values for folder in _literal_folders(value, module, path)]
-    if isinstance(node, ast.Call):
-        name = module.qualified(node.func) or ""
-        if name == "os.path.dirname" and node.args:
-            return [folder.parent for folder in _literal_folders(node.args[0], module, path)]
-        if name in ("os.path.abspath", "os.path.realpath", "str", "os.path.normpath") and node.args:
-            return _literal_folders(node.args[0], module, path)
-        if name == "os.path.join" and node.args:
-            rest = [a.value for a in node.args[1:] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-            known = len(rest) == len(node.args) - 1
-            return [base.joinpath(*rest) for base in _literal_folders(node.args[0], module, path) if known]
-        if name == "os.getcwd":
-            return [Path.cwd()]
     return []

@@ -160,9 +160,19 @@ class _Finder:
             return next((w for s in [*parts, *statement.finalbody] if (w := self._why_not(module, s, handles))), "")
         if isinstance(statement, ast.Pass):
             return ""
+        if isinstance(statement, ast.Return) and statement.value is not None and self._is_unused(module, statement):
+            return self._why_not_call(module, statement.value, handles)
         if isinstance(statement, ast.Assign):
             return "its statement sets a name that is used later"
         return f"it is part of a {type(statement).__name__.lower()} statement"
+
+    def _is_unused(self, module: Module, leave: ast.Return) -> bool:
+        """True for the last statement of a function that no caller takes anything from."""
+        function = module.parents.get(leave)
+        if not isinstance(function, ast.FunctionDef) or function.body[-1] is not leave:
+            return False
+        sites = self.program.resolver.call_sites(function)
+        return bool(sites) and all(isinstance(owner.parents.get(site), ast.Expr) for owner, site in sites)
 
     def _why_not_call(self, module: Module, value: ast.expr, handles: frozenset[str]) -> str:
         if isinstance(value, ast.Constant):

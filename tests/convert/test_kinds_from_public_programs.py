@@ -195,3 +195,59 @@ def test_a_wrapped_model_that_is_added_as_a_module_is_found_where_it_is_called(p
     )
     result = project.convert()
     assert not [d for d in result.diagnostics if "no call of this wrapped model" in d.message]
+
+
+STEP = """
+import torch
+from torch import nn
+
+
+class Trainer:
+    def __init__(self):
+        self.net = nn.DataParallel(nn.Linear(2, 2))
+
+    def step(self, x):
+        self.net(x).sum().backward()
+"""
+
+
+def test_a_module_is_found_though_its_folder_is_only_known_when_the_program_runs(project):
+    project.write("common/base.py", STEP)
+    project.write(
+        "main/config.py", "import os\nimport sys\n\nsys.path.insert(0, os.path.join(os.environ['HOME'], 'common'))\n"
+    )
+    project.write("main/train.py", "from base import Trainer\nimport config\n\nTrainer().step(1)\n")
+    assert {change.path for change in project.convert("main/train.py").changes} >= {"common/base.py"}
+
+
+@pytest.mark.parametrize("folders", [["a", "b"], ["a"]])
+def test_a_module_that_could_be_one_of_two_or_python_s_own_is_not_searched_for(project, folders):
+    for folder in folders:
+        project.write(f"{folder}/trace.py", STEP)
+        project.write(f"{folder}/base.py" if len(folders) > 1 else "c/other.py", STEP)
+    project.write("train.py", "import os, sys\nsys.path.append(os.environ['X'])\nimport base\nimport trace\n")
+    assert project.convert().outcome == "nothing"
+
+
+def test_modules_whose_names_are_put_together_are_those_of_their_package(project):
+    project.write("models/__init__.py", "")
+    project.write("models/net_model.py", STEP)
+    project.write("models/old.py", STEP)
+    project.write(
+        "train.py",
+        """
+        import importlib
+        import os
+
+        names = [n[:-3] for n in os.listdir("models") if n.endswith("_model.py")]
+        found = [importlib.import_module(f"models.{name}") for name in names]
+        found[0].Trainer().step(1)
+        """,
+    )
+    changed = {change.path for change in project.convert().changes}
+    assert "models/net_model.py" in changed and "models/old.py" not in changed
+
+
+def test_what_a_function_gives_back_of_its_writing_to_nobody_is_written_once(project):
+    text, _ = project.train("import cv2\ndef show(x):\n    return cv2.imwrite('x.png', x)\n---\nshow(model)")
+    assert "    if dist.get_rank() == 0:\n        return cv2.imwrite('x.png', x)" in text
