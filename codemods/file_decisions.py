@@ -12,7 +12,7 @@ from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
 from migrator.facts.alone import run_by_one
 from migrator.facts.caches import is_cache
-from migrator.facts.made_files import asked_about, is_made
+from migrator.facts.made_files import asked_about, is_made, whole_question
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module, Span, dotted
 from migrator.facts.uniform import waits_for_all
@@ -24,6 +24,7 @@ _ENDS = ("sys.exit", "exit", "quit", "os._exit", "input")
 def check(context: Context) -> Iterator[Diagnostic]:
     program = context.program
     alone: list[Span] = []
+    answered: list[Span] = []
     for module in program.modules:
         for node in module.nodes:
             if not isinstance(node, ast.If):
@@ -40,12 +41,15 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 if not cache and _is_made_before(program, module, node, asked):
                     continue
                 alone = alone or run_by_one(program)
-                at = module.span(call)
+                at = whole_question(program, module, call, asked)
+                if any(other.contains(at) for other in answered):
+                    continue
                 if any(place.contains(at) and not (cache and place == module.span(node)) for place in alone):
                     continue
                 if not waits_for_all(program, module.span(node)):
                     yield RULE.note(at, "processes may decide differently: another one may just have made this file")
                     continue
+                answered.append(at)
                 yield RULE.converted(
                     at,
                     "one process writes this cache, so rank 0 looks for all: nobody reads the half that is written"

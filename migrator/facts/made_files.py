@@ -10,10 +10,11 @@ import ast
 from functools import lru_cache
 
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, dotted
+from migrator.facts.syntax import Module, Span, dotted
 
 _ASKS = frozenset(["os.path.exists", "os.path.isdir", "os.path.isfile", "os.path.lexists"])
 _METHODS = frozenset(["exists", "is_dir", "is_file"])
+_LOOKS = ("os.path.", "os.listdir", "os.scandir", "glob.")
 _MAKES = ("folder", "path_mkdir", "write", "open", "download")
 
 
@@ -25,6 +26,31 @@ def asked_about(program: Program, module: Module, call: ast.Call) -> str | None:
     if isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not call.args:
         return module.segment(call.func.value)
     return None
+
+
+def whole_question(program: Program, module: Module, call: ast.Call, path: str) -> Span:
+    """The question with what the same condition asks about the path behind it: `exists(path) and os.listdir(path)`."""
+    outer = module.parents[call]
+    first: ast.expr = outer if isinstance(outer, ast.UnaryOp) and isinstance(outer.op, ast.Not) else call
+    condition = module.parents[first]
+    if not isinstance(condition, ast.BoolOp):
+        return module.span(call)
+    last = first
+    for part in condition.values[condition.values.index(first) + 1 :]:
+        if not any(_looks(program, module, node, path) for node in ast.walk(part)):
+            break
+        last = part
+    if last is first:
+        return module.span(call)
+    start, end = module.span(first), module.span(last)
+    return Span(start.path, start.start, end.end, start.line)
+
+
+def _looks(program: Program, module: Module, node: ast.AST, path: str) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = program.external(module, node) or dotted(node.func) or ""
+    return name.startswith(_LOOKS) and bool(node.args) and module.segment(node.args[0]) == path
 
 
 def is_made(program: Program, module: Module, node: ast.AST, path: str) -> bool:

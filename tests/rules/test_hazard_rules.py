@@ -107,6 +107,13 @@ def test_rank_zero_looks_for_what_the_program_makes() -> None:
     )
 
 
+def test_what_is_asked_of_the_same_folder_is_asked_at_the_same_moment() -> None:
+    lines = '    if os.path.exists("out") and os.listdir("out") and len(data) > 1:\n        raise SystemExit("full")\n    os.makedirs("out")\n'
+    check_rewrite(
+        with_data(lines), 'if from_rank_zero(os.path.exists("out") and os.listdir("out")) and len(data) > 1:', "MG511"
+    )
+
+
 def test_what_others_made_is_looked_for_by_all() -> None:
     check_noop(with_data('    if not os.path.exists("in"):\n        raise SystemExit("no data")\n'), "MG511")
 
