@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from benchmarks.figures import Comparison, compare_variants, summarise
 from benchmarks.honesty import find_warnings
 from benchmarks.results import Report, Variant, Work
-from benchmarks.show import interval, number, table
+from benchmarks.show import table
+from benchmarks.tables import interval, number
 
 
 @dataclass(frozen=True, slots=True)

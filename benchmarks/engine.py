@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,10 @@ from migrator.verify.workspace import copy_project
 
 # Of a try of --max-batch: enough for the allocator to have settled, and for one figure.
 TRY_ON_GPU, TRY_ON_CPU = Measuring(4, 8, 1), Measuring(1, 2, 1)
+
+
+_WANTS_GPU = re.compile(r"cuda|gpu|nvidia", re.IGNORECASE)
+PRETENDED = 'the program insists on a GPU and there is none, so all that it asks of "cuda" was done on the CPU'
 
 
 class Progress(Protocol):
@@ -90,17 +95,17 @@ def benchmark(request: Request, progress: Progress | None = None, machine: Machi
 # -------------------------------------------------------------------- runs
 def _run_all(
     request: Request,
-    plans: Sequence[Plan],
+    plans: list[Plan],
     found: Mapping[str, _Found],
     folder: Path,
     progress: Progress | None,
     notes: list[str],
 ) -> None:
     """Each round runs every form once, beginning with another one each time."""
-    number, total = 0, request.rounds * len(plans)
+    number, total, count = 0, request.rounds * len(plans), len(plans)
     for turn in range(request.rounds):
-        shift = turn % len(plans)
-        for plan in [*plans[shift:], *plans[:shift]]:
+        for place in [(turn + i) % count for i in range(count)]:
+            plan = plans[place]
             number += 1
             one = found[plan.name]
             if one.error is not None:
@@ -113,6 +118,16 @@ def _run_all(
                 _run(request, plan, one, folder, turn, measuring, progress, notes)
             except RunFailed as error:
                 one.error, one.no_memory = str(error), error.out_of_memory
+                if request.gpus or plan.pretend_cuda or not _WANTS_GPU.search(one.error):
+                    continue
+                plans[place] = replace(plan, pretend_cuda=True)
+                try:
+                    _run(request, plans[place], one, folder, turn, measuring, progress, notes)
+                except RunFailed as second:
+                    one.error += f" — and with the CPU in the place of a GPU: {second}"
+                else:
+                    notes.append(f"{plan.name}: {PRETENDED}. Without that: {one.error}.")
+                    one.error = None
 
 
 def _run(
@@ -150,6 +165,8 @@ def _started(
     """One start in a fresh copy of the project: what the ranks wrote, and what NVML showed.  Raises `RunFailed`."""
     root = root_of(request)
     copy = place / "copy" / root.name
+    for left in (*place.glob("*.json"), *place.glob("steps")):  # of a start that failed
+        left.unlink()
     copy.parent.mkdir(parents=True)
     try:
         copy_project(root, copy)

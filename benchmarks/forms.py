@@ -108,7 +108,7 @@ def make_plans(request: Request) -> tuple[list[Plan], list[Variant]]:
         plans.append(replace(base, name="dp", title=TITLES["dp"], devices=count, visible=every))
     else:
         title = "one GPU" if cuda else "no GPU"
-        error = f"{title}: DataParallel calls the module itself, as in the row above"
+        error = f"with {title} DataParallel calls the module itself, as one device does"
         missing.append(Variant("dp", TITLES["dp"], "passes-through", 1, 1, error=error))
     for form in request.forms:
         made = replace(base, name=form.name, title=form.title, devices=count, processes=count, visible=every, note="")
@@ -127,7 +127,12 @@ def _not_available(form: Form, count: int, error: str) -> Variant:
 
 def _of_today(request: Request, root: Path) -> tuple[Mapping[str, bytes], str]:
     """What has to be respelled in an original that today's torch refuses; empty for a program of today."""
-    modern = modernise(request.program)
+    try:
+        modern = modernise(request.program)
+    except SourceError:
+        raise
+    except Exception as error:  # the program itself may run all the same
+        return {}, f"was run as it is: {internal_error(error)}"
     if not refused_today(modern):
         return {}, ""
     files = {str(Path(change.path).resolve().relative_to(root)): encoded(change) for change in modern.changes}

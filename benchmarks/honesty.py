@@ -23,6 +23,7 @@ CODES = {
     "BELOW_ANCHOR": "slower than published runs of the same model on this GPU",
     "GLOBAL_BATCH_CHANGED": "the two sides do not take the same number of samples per step",
     "UNEQUAL_WORK": "loader workers, precision or memory format differ between the sides",
+    "NO_EXCHANGE": "the processes exchanged nothing: each trains for itself, or the model was not wrapped on this device",
     "CLAIM": "a stated figure does not follow from the runs",
     "NOISY": "windows vary by more than the bound: no verdict",
     "CONTENDED": "other work competed for the machine",
@@ -140,6 +141,14 @@ def _variant(report: Report, variant: Variant, figures: Figures) -> Iterator[War
                 f"{figures.device_samples_per_s:.0f} samples/s per GPU; published {anchor.samples_per_s:g} ({anchor.conditions}; "
                 f"{anchor.source}), {times:.1f} times as many: probably input-bound, in FP32, or other work than the name says",
             )
+    exchanged = variant.communication
+    if exchanged is not None and variant.processes > 1 and exchanged.total_ms == 0:
+        yield Warning(
+            "NO_EXCHANGE",
+            variant.name,
+            f"no communication in {exchanged.steps} profiled steps of {variant.processes} processes: is the model wrapped on this device "
+            "(a guard such as `if use_cuda:`)? Its figures are not those of training together",
+        )
     reasons = sorted({reason for run in variant.runs for reason in run.throttled})
     if reasons:
         yield Warning("CLOCKS", variant.name, f"clocks were lowered while it ran: {', '.join(reasons)}")

@@ -79,6 +79,7 @@ class Plan:
     precision: str = "no"  # accelerate's mixed precision
     policies: tuple[str, ...] = ()
     note: str = ""  # what a reader has to know about the program that was run
+    pretend_cuda: bool = False  # on a CPU, redirect to it what a program asks of "cuda"
     device_batch: int | None = None  # samples of each device instead of the program's own number
 
     @property
@@ -153,6 +154,7 @@ def start(
                 "entry": str(copy / plan.entry),
                 "module": plan.module,
                 "path": None if plan.path is None else str(copy / plan.path),
+                "pretend_cuda": plan.pretend_cuda,
                 "rows": plan.rows,
                 "fake_data": measuring.fake_data,
                 "prelude": measuring.prelude,
@@ -269,7 +271,8 @@ def _documents(
         # The first cause, not the connections that broke because of it.
         errors.sort(key=lambda e: any(word in e["message"] for word in ("Connection", "DistBackendError", "peer")))
         no_memory = any(is_out_of_memory(e["message"]) for e in errors)
-        raise RunFailed(f"{errors[0]['message']}, after {errors[0]['steps']} steps", no_memory)
+        said = f"; it last said: {tail(log)}" if errors[0]["kind"] == "SystemExit" else ""
+        raise RunFailed(f"{errors[0]['message']}, after {errors[0]['steps']} steps{said}", no_memory)
     documents = [json.loads(path.read_text()) for path in folder.glob("rank.*.json")]
     documents.sort(key=lambda d: d["rank"])
     if len(documents) < plan.processes:

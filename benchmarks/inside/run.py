@@ -28,8 +28,12 @@ def main() -> None:
     code = 1
     try:
         meter = _private("measure", here).install(settings)
+        verify = os.path.join(os.path.dirname(os.path.dirname(here)), "migrator", "verify")
+        if settings["pretend_cuda"]:
+            _private("pretend", here).install(_private("simcuda", verify))
+        if settings["variant"] == "single":
+            _on_one_device()
         if settings["fake_data"]:
-            verify = os.path.join(os.path.dirname(os.path.dirname(here)), "migrator", "verify")
             _private("fakedata", verify).install(settings["fake_data"])
         if settings["prelude"]:
             exec(compile(settings["prelude"], "<prelude>", "exec"), {"__name__": "__prelude__"})
@@ -61,9 +65,21 @@ def _execute(settings: dict[str, Any]) -> None:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
+def _on_one_device() -> None:
+    """DataParallel takes the one visible device, also where the program numbers more."""
+    from torch.nn import DataParallel
+
+    wrap = DataParallel.__init__
+
+    def on_one(self: Any, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+        wrap(self, module, dim=dim)
+
+    DataParallel.__init__ = on_one
+
+
 def _private(name: str, folder: str) -> ModuleType:
     """A module of this folder under a name that no program has."""
-    spec = importlib.util.spec_from_file_location(f"_mgmigrate_{name}", os.path.join(folder, f"{name}.py"))
+    spec = importlib.util.spec_from_file_location(f"_mgmigrate.{name}", os.path.join(folder, f"{name}.py"))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

@@ -64,6 +64,7 @@ def forked(tmp_path):
             "module": None,
             "path": None,
             "rows": None,
+            "pretend_cuda": False,
             "fake_data": 0,
             "prelude": "",
             "launcher": os.getpid(),

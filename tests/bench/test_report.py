@@ -15,7 +15,7 @@ from benchmarks.compare import to_text as compared_text
 from benchmarks.figures import bootstrap_ratio, compare_variants, comparisons, percentile, summarise
 from benchmarks.honesty import CODES, find_warnings
 from benchmarks.page import to_html
-from benchmarks.results import Claim, ResultError, Work, dump, json_schema, load, read
+from benchmarks.results import Claim, Communication, ResultError, Work, dump, json_schema, load, read
 from benchmarks.show import to_markdown, to_text
 
 from .reports import FOUR, WORK, changed, run, variant
@@ -57,6 +57,7 @@ RAISED = [
     ("CLOCKS", changed("ddp", runs=(run(3700, clocks_mhz=(900.0,)),))),
     ("CLOCKS", changed("ddp", runs=(run(3700, throttled=("power cap",)),))),
     ("HOOKS", changed("ddp", runs=(run(3700, hook_share=0.05),))),
+    ("NO_EXCHANGE", changed("ddp", communication=Communication(0, 0, 0, 0, 0, 0, 0, 50, 2, 66, 3, "cuda:0", "trace"))),
     ("CLAIM", replace(FOUR, claims=(Claim("ddp", "speedup", 8.1, "a slide"),))),
 ]
 
@@ -141,7 +142,7 @@ def test_a_cpu_report_makes_no_gpu_claim():
 def test_a_failed_variant_keeps_its_own_error():
     text = to_text(changed("ddp", status="failed", runs=(), error="OutOfMemoryError: CUDA out of memory"))
     assert "failed" in text
-    assert "ddp: OutOfMemoryError" in text
+    assert "ddp on 4 devices failed: OutOfMemoryError: CUDA out of memory" in text
 
 
 def test_json_goes_round(tmp_path):
@@ -209,9 +210,9 @@ def test_the_page_stands_alone_and_is_well_formed():
         closed = re.sub(r"<meta[^>]*>|<!doctype html>", "", page)
         root = ElementTree.fromstring(closed)
         assert root.findall(".//svg")
-    assert {"Throughput", "Step times", "Memory per device", "Where a step goes"} <= set(
-        re.findall(r"<h2>(.*?)</h2>", to_html(FOUR))
-    )
+    titles = re.findall(r"<h2>(.*?)</h2>", to_html(FOUR))
+    assert {"Result", "Throughput", "Step times", "Ratios", "Memory and waiting", "Communication"} <= set(titles)
+    assert to_html(FOUR).count("<svg") == 4
 
 
 def test_a_program_s_name_cannot_write_into_the_page():
