@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
 from migrator.facts.model import GuardFact, Wrap
+from migrator.facts.placing import unplaced
 from migrator.facts.preparing import Named, Preparation, find_preparation
+from migrator.facts.syntax import Span
 
 _SCHEDULES = "# Schedules stay out of prepare(): a prepared one would step once per process.\n"
 
@@ -56,23 +58,26 @@ def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnost
         if found is None:
             text = f"{context.accelerator(wrap.at)}.prepare($0)"
         guard = next((g for g in wrap.guards if g.parallel), None)
-        if found is not None and _only_wraps(context, wrap):
+        plain = unplaced(context.program, found, wrap) if found is not None else None
+        if found is not None and _only_wraps(context, wrap, plain[1] if plain is not None else wrap.inner):
             alone = guard is not None and _is_alone(context, guard)
             whole = context.program.module_at(wrap.statement).emptied_by(wrap.statement)
             edits.append(Remove(guard.at if guard is not None and alone else whole))
             if guard is not None and guard.exclusive and not alone:
                 edits.append(Inline(guard.at, guard.orelse))
         else:
-            edits.append(Replace(wrap.conditional or (wrap.outer if found is None else wrap.at), text, (wrap.inner,)))
+            place = wrap.conditional or (wrap.outer if found is None else wrap.at)
+            place, inner = plain or (place, wrap.inner)
+            edits.append(Replace(place, text, (inner,)))
             if guard is not None and guard.exclusive and guard.at not in inlined:
                 inlined.add(guard.at)
                 edits.append(Inline(guard.at, guard.orelse))
         yield RULE.converted(wrap.at, "prepare() wraps the model", *edits)
 
 
-def _only_wraps(context: Context, wrap: Wrap) -> bool:
+def _only_wraps(context: Context, wrap: Wrap, inner: Span) -> bool:
     """True when the statement does nothing but wrap and place the model under its own name."""
-    if wrap.inner_text != wrap.target:
+    if context.program.text(inner) != wrap.target:
         return False
     return context.program.text(wrap.statement).replace(" ", "") == (
         f"{wrap.target}={context.program.text(wrap.conditional or wrap.outer)}".replace(" ", "")

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import codemods.templates
+from migrator.imports import joined
 from migrator.source import Source, read_source
 
 _INLINE_LINES = 60
@@ -108,7 +109,7 @@ def fits_inline(helpers: list[Helper]) -> bool:
 
 def module_text(helpers: list[Helper]) -> str:
     """A whole helper module."""
-    imports = helper_imports(helpers)
+    imports = list(joined(helper_imports(helpers)))
     standard = [line for line in imports if not _is_installed(line)]
     rest = [line for line in imports if _is_installed(line)]
     blocks = ["\n".join(block) for block in (standard, rest) if block]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 
 from migrator.edits import AddImport, InsertAfter, InsertBefore, Labelled
@@ -42,6 +43,7 @@ def import_edits(module: Module, wanted: list[Labelled], own: frozenset[str] = f
             lines.setdefault(one.edit.text, one)
     if not lines:
         return []
+    lines = {text: next(one for line, one in lines.items() if line in parts) for text, parts in joined(lines).items()}
     leading = _leading_imports(module)
     edits: list[Labelled] = []
     for text, one in sorted(lines.items(), key=lambda item: (_kind(item[0]), item[0].startswith("from"), item[0])):
@@ -57,6 +59,19 @@ def import_edits(module: Module, wanted: list[Labelled], own: frozenset[str] = f
             else:
                 edits.append(replace(one, edit=InsertBefore(module.span(first), text + "\n")))
     return edits
+
+
+def joined(lines: Iterable[str]) -> dict[str, list[str]]:
+    """Import lines of which those from one module are one, each with the lines that it is made of."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        head, _, _ = line.partition(" import ")
+        found.setdefault(head if line.startswith("from ") else line, []).append(line)
+    names = {head: sorted(line.partition(" import ")[2] for line in parts) for head, parts in found.items()}
+    return {
+        f"{head} import {', '.join(names[head])}" if len(parts) > 1 else parts[0]: parts
+        for head, parts in found.items()
+    }
 
 
 def _wrapped(text: str) -> str:

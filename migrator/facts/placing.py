@@ -1,7 +1,7 @@
-"""Where the training loop moves what a prepared loader has put on the device already.
+"""Where the program moves what accelerate puts on the device: batches of a prepared loader, and a prepared model.
 
-In: a `Program` and its `Training`.  Out: statements that do nothing but move the loop's own variables, and expressions that
-do so in the middle of a line.  A move that also changes the type, or is of something else, is not among them.
+In: a `Program` and its `Training`.  Out: statements that do nothing but move the loop's own variables or the model, and
+expressions that do so in the middle of a line.  A move that also changes the type, or is of something else, is not among them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from migrator.facts.model import Wrap
+from migrator.facts.preparing import Named, Preparation, kept_before
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span
+from migrator.facts.syntax import Module, Span, dotted
 from migrator.facts.training import Training
 
 _DEVICE = re.compile(r"(\w+\.)*(device|dev)|torch\.device\(.*\)|[\"'](cuda|cpu)(:\d+)?[\"']|(\w+\.)*(local_)?rank|gpu")
@@ -59,6 +61,53 @@ def needless_moves(program: Program, training: Training) -> Iterator[Move]:
         kept = None if inside else _moved(module, node) or _moved_all(module, node)
         if isinstance(kept, ast.Name) and kept.id in names - changed:
             yield Move(module.span(node), module.span(kept))
+
+
+def model_moves(program: Program, found: Preparation) -> Iterator[Move]:
+    """Moves of the trained models above `prepare`, where nothing between the two asks where the model is."""
+    for one in found.of_kind("model"):
+        at = one.statement if one in found.early else found.after
+        module = program.module_at(at)
+        block = next(module.block(s) for s in module.nodes if isinstance(s, ast.stmt) and module.span(s) == at)
+        wrapping = {wrap.statement for wrap in program.wraps}
+        for statement in block:
+            span = module.span(statement)
+            kept = _kept_of_model(module, statement, one.name)
+            if kept is None or span.start > at.start or span in wrapping:
+                continue
+            if not _is_missed(program, module, replace(one, statement=span), at):
+                whole = dotted(kept) == one.name
+                yield Move(span) if whole else Move(module.span(statement.value), module.span(kept))  # type: ignore[attr-defined]
+
+
+def unplaced(program: Program, found: Preparation, wrap: Wrap) -> tuple[Span, Span] | None:
+    """A wrap with the moves around it, and the model in it without its own: `nn.DataParallel(Net().cuda()).cuda()`."""
+    one = next((one for one in found.of_kind("model") if one.name == wrap.target), None)
+    module = program.module_at(wrap.at)
+    if one is None or wrap.conditional is not None:
+        return None
+    at = one.statement if one in found.early else found.after
+    if _is_missed(program, module, replace(one, statement=wrap.statement), at):
+        return None
+    inner = next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == wrap.inner)
+    kept = _moved(module, inner) if dotted(inner) is None else None
+    return wrap.outer, module.span(kept or inner)
+
+
+def _is_missed(program: Program, module: Module, one: Named, at: Span) -> bool:
+    """True where something between a move and `prepare` needs the model on its device."""
+    between = module.text[one.statement.end : at.end]
+    return kept_before(program, module, one, at) or re.search(r"parameters\(\)\)\.", between) is not None
+
+
+def _kept_of_model(module: Module, statement: ast.stmt, name: str) -> ast.expr | None:
+    """The model of `model.cuda()`, `model = model.to(device)` and `model = Net().cuda()`."""
+    if not isinstance(statement, ast.Assign | ast.Expr) or not isinstance(statement.value, ast.Call):
+        return None
+    kept = _moved(module, statement.value)
+    if isinstance(statement, ast.Assign):
+        return kept if len(statement.targets) == 1 and dotted(statement.targets[0]) == name else None
+    return kept if kept is not None and dotted(kept) == name else None
 
 
 def _is_counted(loop: ast.For) -> bool:

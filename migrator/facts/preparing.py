@@ -154,7 +154,7 @@ def _in_one_block(program: Program, module: Module, named: list[tuple[str, str, 
     order = {"model": 0, "optimizer": 1, "loader": 2}
     ordered = sorted(rows.values(), key=lambda one: order[one.kind])
     after = module.span(block[last])
-    late = [one for one in ordered if not _kept_before(program, module, one, after)]
+    late = [one for one in ordered if not kept_before(program, module, one, after)]
     early = [one for one in ordered if one not in late]
     return Preparation(after, tuple(late), tuple(early), schedulers)
 
@@ -167,13 +167,15 @@ def _makes_scheduler(program: Program, module: Module, statement: ast.stmt) -> b
     return isinstance(value, ast.Call) and "lr_scheduler." in program.external(module, value)
 
 
-def _kept_before(program: Program, module: Module, one: Named, after: Span) -> bool:
+def kept_before(program: Program, module: Module, one: Named, after: Span) -> bool:
     """True when something keeps the object between its own statement and the place of `prepare`."""
     for node in module.nodes:
         if not isinstance(node, ast.Name | ast.Attribute) or dotted(node) != one.name:
             continue
         span = module.span(node)
         if not (one.statement.end < span.start < after.end) or not isinstance(node.ctx, ast.Load):
+            continue
+        if any(wrap.at.contains(span) for wrap in program.wraps):  # goes
             continue
         parent = module.parents.get(node)
         if isinstance(parent, ast.Attribute) and (parent.attr in _HARMLESS_ATTRIBUTES or one.kind == "optimizer"):
