@@ -7,11 +7,17 @@ program has joined before it gets there, so the option stays off; a group that i
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
+from migrator.facts.own_shares import own_shares
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
     if context.program.is_joined:
         return
+    for place in own_shares(context.program):
+        yield RULE.question(
+            place.at,
+            f"`{place.text}` gives each process a part of the data, by a rank that was 0 of 1 before: let it be 0 of 1 here",
+        )
     for place in context.program.existing_ddp:
         tests = context.program.tests_around(place.statement)
         if tests:

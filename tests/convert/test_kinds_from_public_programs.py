@@ -251,3 +251,22 @@ def test_modules_whose_names_are_put_together_are_those_of_their_package(project
 def test_what_a_function_gives_back_of_its_writing_to_nobody_is_written_once(project):
     text, _ = project.train("import cv2\ndef show(x):\n    return cv2.imwrite('x.png', x)\n---\nshow(model)")
     assert "    if dist.get_rank() == 0:\n        return cv2.imwrite('x.png', x)" in text
+
+
+@pytest.mark.parametrize(("guard", "asked"), [("train", True), ("get_world_size() > 1", True), ("distributed", False)])
+def test_data_that_the_program_deals_out_by_its_rank_is_asked_about(project, guard, asked):
+    _, result = project.train(
+        f"""
+        import torch.distributed as dist
+        train, distributed = True, False
+        def get_world_size():
+            return dist.get_world_size() if dist.is_initialized() else 1
+        class Enlarged(torch.utils.data.Sampler):
+            def __init__(self, data, num_replicas):
+                self.data = data
+        ---
+        if {guard}:
+            sampler = Enlarged([1, 2], get_world_size())
+        """
+    )
+    assert any("gives each process a part" in q.message for q in result.questions) is asked
