@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 
 from benchmarks.generated_against_expert import COMMON, CPU, OPERATORS, ORIGINAL, Counts, count, paired_ratio
-from codemods.base import Options
-from migrator.convert import convert_program
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
 
 EXPERT = (
     COMMON.format(

@@ -39,8 +39,8 @@ IN_PROCESS = """\
 import statistics, sys, time
 from pathlib import Path
 import libcst
-from codemods.base import Options
-from migrator.convert import convert_program
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
 
 entry, rounds = Path(sys.argv[1]), int(sys.argv[2])
 text = entry.read_text()

@@ -13,13 +13,14 @@ from typing import Literal
 
 from benchmarks.launch import Measuring, Plan
 from benchmarks.results import Variant
-from codemods.base import Options
-from migrator.console import internal_error
-from migrator.convert import convert_program, modernise, refused_today
+from codemods.options import Options
+from migrator.convert.modernise import modernise, refused_today
+from migrator.convert.pipeline import convert_program
 from migrator.doctor import Gpu
-from migrator.source import SourceError
+from migrator.errors import internal_error
+from migrator.load.source import SourceError
 from migrator.verify.workspace import files_of
-from migrator.write import WriteError, encoded
+from migrator.write.files import WriteError, encoded
 
 Target = Literal["ddp", "accelerate"]
 TITLES = {

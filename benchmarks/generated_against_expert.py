@@ -28,8 +28,8 @@ import torch._dynamo  # optimizers import it; once here, rather than in every ch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from codemods.base import Options
-from migrator.convert import convert_program
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
 
 WARM_UP, COUNTED, STEPS = 3, 4, 8  # steps before the first figure, steps that are counted, steps of an epoch
 EPOCHS, SECONDS = 5, 300

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import ReplaceText
 from migrator.facts.syntax import Span
-from migrator.scripts import launch_lines
+from migrator.launch.scripts import launch_lines
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

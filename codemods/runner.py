@@ -12,9 +12,9 @@ from typing import Literal
 import libcst as cst
 from libcst.codemod import CodemodCommand, SkipFile
 
-from codemods.base import Options
-from migrator.convert import convert_program
-from migrator.source import Source, SourceError
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
+from migrator.load.source import Source, SourceError
 
 
 class ConvertToDDP(CodemodCommand):

@@ -17,12 +17,12 @@ from pathlib import Path
 from codemods import load_rules
 from codemods.base import INVARIANTS, Diagnostic, Invariant, Rule
 from codemods.examples import Example, examples
-from migrator.convert import convert_program
+from migrator.cli.interactive import changes_of
+from migrator.convert.helpers import catalogue
+from migrator.convert.pipeline import convert_program
 from migrator.edits import AddHelper
-from migrator.helpers import catalogue
-from migrator.interactive import changes_of
-from migrator.report import diff_parts
-from migrator.source import Source
+from migrator.formats.diff import diff_parts
+from migrator.load.source import Source
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = {

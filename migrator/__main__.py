@@ -13,15 +13,18 @@ def main() -> None:
     sys.setrecursionlimit(4000)  # a sum of some hundred terms nests as deeply
     from typer import Exit
 
-    from migrator import cli, quick
-    from migrator.review_cli import review
+    from migrator.cli.app import app
+    from migrator.cli.convert import convert
+    from migrator.cli.quick import parse_plainly
+    from migrator.cli.review import review
+    from migrator.cli.scan import scan
 
     words = sys.argv[1:]
-    plain = {"convert": cli.convert, "review": review, "scan": cli.scan}.get(words[0] if words else "")
+    plain = {"convert": convert, "review": review, "scan": scan}.get(words[0] if words else "")
     try:
-        values = quick.parse_plainly(plain, words[1:]) if plain is not None and not _completes() else None
+        values = parse_plainly(plain, words[1:]) if plain is not None and not _completes() else None
         if plain is None or values is None:
-            cli.app(prog_name="mgmigrate")
+            app(prog_name="mgmigrate")
         else:
             plain(**values)
     except Exit as done:
@@ -29,7 +32,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("MGMIGRATE_DEBUG"):
             raise
-        from migrator.console import internal_error
+        from migrator.errors import internal_error
 
         sys.stderr.write(f"mgmigrate: {internal_error(error)}\n")
         sys.exit(4)

@@ -8,7 +8,7 @@ from pathlib import Path
 from migrator.advise import Reading, read_trees
 from migrator.doctor import read_gpus
 from migrator.facts.program import Program
-from migrator.project import load_project
+from migrator.load.project import load_project
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,13 +48,13 @@ def _bench_command(base: type[TyperCommand]) -> type[TyperCommand]:
 
 def settle(program: Path | None) -> None:
     """Finish or undo what an interrupted --write left around the program."""
-    from migrator.cli import settle_above
+    from migrator.cli.settling import settle_above
 
     settle_above(*([] if program is None else [program]))
 
 
 def fail(message: str, code: int = 4) -> NoReturn:
-    from migrator.console import tell
+    from migrator.cli.console import tell
 
     tell(f"mgmigrate: {message}\n")
     raise typer.Exit(code)
@@ -142,7 +142,7 @@ def bench(
         import json
 
         from benchmarks.results import json_schema
-        from migrator.console import put
+        from migrator.cli.console import put
 
         put(json.dumps(json_schema(), indent=2) + "\n")
         return
@@ -226,8 +226,8 @@ def _program(path: Path, module: str | None) -> tuple[Path, str | None, Path | N
 
 def _run_as_module(path: Path) -> tuple[Path, str | None, Path | None]:
     """A file that imports from beside itself with a dot only runs by `python -m`, from the folder of its package."""
-    from migrator.project import load_project
-    from migrator.source import SourceError
+    from migrator.load.project import load_project
+    from migrator.load.source import SourceError
 
     try:
         project = load_project(path)
@@ -252,7 +252,7 @@ def _forms(
 ) -> tuple[forms.Form, ...]:
     """Each target as it is, then with each policy that was asked for; the rest as the project's settings say."""
     from benchmarks.forms import Form
-    from migrator.cli import read_options
+    from migrator.cli.options import read_options
 
     variants: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [("", (), {})]
     for name, value, known in (
@@ -304,8 +304,8 @@ def _bench(request: forms.Request, output: Path | None, html: Path | None, outpu
 
     from benchmarks.engine import benchmark
     from benchmarks.results import dump
-    from migrator.console import tell
-    from migrator.source import SourceError
+    from migrator.cli.console import tell
+    from migrator.load.source import SourceError
 
     tell(f"{request.program}: will be executed, in copies of its folder\n")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end what was started, and show what was measured
@@ -322,7 +322,7 @@ def _bench(request: forms.Request, output: Path | None, html: Path | None, outpu
 
 
 def _write(path: Path, text: str) -> None:
-    from migrator.console import tell
+    from migrator.cli.console import tell
 
     try:
         path.write_text(text, encoding="utf-8")
@@ -336,7 +336,7 @@ def _show(report: Report, output_format: ReportFormat, html: Path | None) -> Non
     from benchmarks.page import to_html
     from benchmarks.results import dump
     from benchmarks.show import to_markdown, to_text
-    from migrator.console import put
+    from migrator.cli.console import put
 
     if html is not None:
         _write(html, to_html(report))
@@ -350,7 +350,7 @@ def _show(report: Report, output_format: ReportFormat, html: Path | None) -> Non
 def _progress() -> Iterator[Progress]:
     """Two bars on a terminal, runs and steps of the run; else one line for each start."""
     from benchmarks.progress import Bars, Lines
-    from migrator.console import tell
+    from migrator.cli.console import tell
 
     if not sys.stderr.isatty():
         yield Lines(tell)
@@ -374,7 +374,7 @@ def _show_kept(words: list[Path], output_format: ReportFormat, html: Path | None
 def _compare(words: list[Path], output_format: ReportFormat, html: Path | None) -> None:
     from benchmarks.compare import compare_reports, to_json, to_text
     from benchmarks.results import ResultError, read
-    from migrator.console import put
+    from migrator.cli.console import put
 
     if len(words) != 2:
         fail("bench compare takes two reports: A.json B.json", 2)

@@ -1,7 +1,7 @@
 """The closed set of edits that a fix is made of.
 
 Edits are data: they carry the place that they are about and text to put there, never tree nodes, so that a plan can be
-pickled, printed and compared.  `migrator.rewrite` is the only reader that turns them into syntax.
+pickled, printed and compared.  `migrator.rewrite.apply` is the only reader that turns them into syntax.
 
 Text of a `Replace` or an `InsertBefore` may hold `$0`, `$1`, …: holes for sub-expressions of the replaced place, which keep the edits made
 inside them.  Text of statements is dedented Python; it takes the indentation of its new place.

@@ -31,7 +31,7 @@ def doctor(
     output_format: Annotated[Format, typer.Option("--format", help="Form of the report.")] = "text",
 ) -> None:
     """Check this machine for one process per GPU: GPUs, driver, NCCL, links, limits.  Exit code 4 where it would fail."""
-    from migrator.console import put
+    from migrator.cli.console import put
     from migrator.doctor import examine, read_machine, to_json, to_text
 
     machine = read_machine()
@@ -63,9 +63,9 @@ def advise(
     """Say which form fits: stay, DDP, accelerate, FSDP or model parallel, and why.  Estimates; executes nothing."""
     from migrator import advise as advising
     from migrator.advise_program import read_program, this_machine
-    from migrator.console import put
+    from migrator.cli.console import put
     from migrator.estimates import Setting
-    from migrator.source import SourceError
+    from migrator.load.source import SourceError
 
     if program is None and not params:
         fail("give a program, or --params", 2)
@@ -144,7 +144,7 @@ def launch(
     Script arguments come behind --: mgmigrate launch train.py --nodes 2 -- --epochs 90
     """
     from migrator import cluster
-    from migrator.console import put, tell
+    from migrator.cli.console import put, tell
 
     if min_nodes > nodes:
         fail(f"--min-nodes {min_nodes}: there are {nodes}", 2)

@@ -7,18 +7,14 @@ single choice wins over a preset at the same place.  Raises `PolicyError`, whose
 from __future__ import annotations
 
 import dataclasses
-import functools
-import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from codemods.base import Options
+    from codemods.options import Options
 
 _FAITHFUL: dict[str, Any] = {"batch": "global", "amp": "keep", "sync_bn": False, "channels_last": False, "loss": "auto"}
 _FAITHFUL |= {"accumulate": False}
@@ -117,47 +113,12 @@ _OTHERS = (
     Policy("entry", "entry", list, ""),
 )
 _KINDS = {bool: "true or false", int: "a whole number", str: "a name"}
-_LEAST = {"pg_timeout": 1, "master_port": 1, "nproc": 1, "nodes": 1}
-
-
-def with_policies(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command a flag for each policy; it gets them together, as its argument `policies`."""
-    signature = inspect.signature(command, eval_str=True)
-    own = [p for p in signature.parameters.values() if p.name != "policies"]
-    added = [
-        inspect.Parameter(
-            policy.field,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[
-                Optional[policy.kind],  # noqa: UP045 (the kind is a value here)
-                typer.Option(
-                    policy.flag, help=policy.help, show_default=False, rich_help_panel="Policies", **_bounds(policy)
-                ),
-            ],
-        )
-        for policy in POLICIES
-    ]
-
-    @functools.wraps(command)
-    def run(**values: Any) -> Any:
-        policies = {policy.field: values.pop(policy.field) for policy in POLICIES}
-        return command(**values, policies=policies)
-
-    run.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in (*own, *added)} | {"return": signature.return_annotation}
-    return run
-
-
-def _bounds(policy: Policy) -> dict[str, Any]:
-    if policy.field == "master_port":
-        return {"min": 1, "max": 65535}
-    return {"min": _LEAST[policy.field]} if policy.field in _LEAST else {}
+LEAST = {"pg_timeout": 1, "master_port": 1, "nproc": 1, "nodes": 1}
 
 
 def choose(flags: Mapping[str, Any], near: Path | None) -> Options:
     """The options of a conversion, from flags and the pyproject.toml nearest to a path (None: no file)."""
-    from codemods.base import Options
+    from codemods.options import Options
 
     values: dict[str, Any] = {}
     for layer in (read_settings(near) if near is not None else {}, flags):
@@ -244,6 +205,6 @@ def _checked(path: Path, policy: Policy, value: Any) -> Any:
         return tuple(rows) if policy.field == "entry" else tuple(row.upper() for row in rows)
     elif not isinstance(value, policy.kind) or (policy.kind is int and isinstance(value, bool)):
         raise PolicyError(f"{place} is {value!r}; it takes {_KINDS[policy.kind]}")
-    elif policy.kind is int and value < _LEAST[policy.field]:
-        raise PolicyError(f"{place} is {value}; it takes a number from {_LEAST[policy.field]}")
+    elif policy.kind is int and value < LEAST[policy.field]:
+        raise PolicyError(f"{place} is {value}; it takes a number from {LEAST[policy.field]}")
     return value

@@ -17,7 +17,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-from codemods.base import Options
+from codemods.options import Options
 
 FOLDER = Path(__file__).parent
 _BESIDE = re.compile(r"# %% beside (\S+)")

@@ -19,7 +19,7 @@ from migrator.facts.neighbours import used_by_others
 from migrator.facts.reach import is_main_guard, other_programs, unreached
 from migrator.facts.resolve import Resolver, Told, Value
 from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, dotted, names_in
-from migrator.project import Project
+from migrator.load.project import Project
 
 if TYPE_CHECKING:
     from migrator.facts.region import Region

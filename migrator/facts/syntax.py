@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from migrator.source import Source, SourceError, parse_tree
+from migrator.load.source import Source, SourceError, parse_tree
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 # What takes longer to look through than anybody waits, or more memory than machines spare (about 3 KiB a node).

@@ -12,11 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from migrator.convert import Conversion, FileChange
-    from migrator.source import SourceError
+    from migrator.convert.conversion import Conversion, FileChange
+    from migrator.load.source import SourceError
 
-# Name of the form to module; json is `migrator.report.to_json`.
-FORMATS = {"sarif": "sarif", "github": "github", "markdown": "markdown", "patch": "patch"}
+# Name of the form to module.
+FORMATS = {"json": "to_json", "sarif": "sarif", "github": "github", "markdown": "markdown", "patch": "patch"}
 _CELL = re.compile(r"(.*\.ipynb):(cell \d+)")
 # Suffix of a report's file to name of the form.
 SUFFIXES = {".json": "json", ".sarif": "sarif", ".md": "markdown", ".patch": "patch"}
@@ -24,10 +24,6 @@ SUFFIXES = {".json": "json", ".sarif": "sarif", ".md": "markdown", ".patch": "pa
 
 def render(name: str, conversions: Sequence[Conversion], errors: Sequence[SourceError] = ()) -> bytes:
     """A report in one of the forms, as bytes to write."""
-    if name == "json":
-        from migrator.report import to_json
-
-        return to_json(conversions, errors).encode()
     text: str | bytes = import_module(f"migrator.formats.{FORMATS[name]}").render(conversions, errors)
     return text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
 

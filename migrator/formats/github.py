@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codemods.base import Diagnostic
-from migrator.convert import Conversion
+from migrator.convert.conversion import Conversion
 from migrator.formats import file_and_cell
-from migrator.report import rule_names
-from migrator.source import SourceError
+from migrator.formats.diff import rule_names
+from migrator.load.source import SourceError
 
 _COMMANDS = {"question": "error", "fix": "warning", "note": "notice"}
 _BREAKS = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})

@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from codemods.base import Diagnostic
-from migrator.convert import Conversion
+from migrator.convert.conversion import Conversion
 from migrator.formats import distinct_changes
-from migrator.report import diff_parts, headline, rule_names
-from migrator.source import SourceError
+from migrator.formats.diff import diff_parts, rule_names
+from migrator.formats.summary import headline
+from migrator.load.source import SourceError
 
 _SPECIAL = re.compile(r"([\\*_\[\]#|~<>&!])")
 _LONGEST = 50_000  # characters of a diff: GitHub takes 65,536 for a whole comment

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from migrator.convert import Conversion, FileChange
+from migrator.convert.conversion import Conversion, FileChange
 from migrator.formats import distinct_changes
-from migrator.notebook import Notebook
-from migrator.report import diff_bytes
-from migrator.source import Source, SourceError
+from migrator.formats.diff import diff_bytes
+from migrator.load.source import Source, SourceError
+from migrator.notebooks.notebook import Notebook
 
 
 def render(conversions: Sequence[Conversion], errors: Sequence[SourceError] = (), context: int = 3) -> bytes:

@@ -18,12 +18,12 @@ from urllib.parse import quote
 
 from codemods import load_rules
 from codemods.base import Diagnostic, Rule
-from migrator.convert import Conversion, FileChange
+from migrator.convert.conversion import Conversion, FileChange
+from migrator.convert.selection import fix_ids
 from migrator.formats import file_and_cell
-from migrator.notebook import Notebook
-from migrator.report import numbered_lines
-from migrator.selection import fix_ids
-from migrator.source import Source, SourceError
+from migrator.formats.diff import numbered_lines
+from migrator.load.source import Source, SourceError
+from migrator.notebooks.notebook import Notebook
 
 _LEVELS = {"question": "error", "fix": "warning", "note": "note"}
 _APPLICABILITY = {"safe": "warning", "unsafe": "warning", "display-only": "note"}

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from codemods.base import Diagnostic
-from migrator.cells import by_cell
-from migrator.convert import Conversion
+from migrator.convert.conversion import Conversion
+from migrator.convert.helpers import with_needs
+from migrator.convert.selection import fix_ids
 from migrator.edits import AddHelper, AddImport, Label
-from migrator.helpers import with_needs
+from migrator.notebooks.cells import by_cell
 from migrator.review.differing import FileDiff, Marks, Row, compare
 from migrator.review.painting import Token, line_html, paint
-from migrator.selection import fix_ids
 
 _DEFINITION = re.compile(r"(?:async def|def|class)\s+(\w+)|(\w+)\s*=")
 

@@ -9,7 +9,7 @@ import dataclasses
 import os
 import shlex
 
-from codemods.base import Options
+from codemods.options import Options
 from migrator.policies import POLICIES
 
 _OWN = {"sampling": "--sampling", "keep_prefix": "--keep-prefix", "unsafe": "--unsafe"}

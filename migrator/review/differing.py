@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from migrator.convert import FileChange
+from migrator.convert.conversion import FileChange
 from migrator.edits import Label
-from migrator.report import numbered_lines
+from migrator.formats.diff import numbered_lines
 
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _ALIKE = 0.5  # lines that have less in common than this are two lines, not one that changed

@@ -20,18 +20,19 @@ import jinja2
 from markupsafe import Markup
 
 from codemods import load_rules
-from codemods.base import Diagnostic, Options, Rule
-from migrator.convert import WRAPS, Conversion
+from codemods.base import Diagnostic, Rule
+from codemods.options import Options
+from migrator.convert.conversion import WRAPS, Conversion
+from migrator.convert.selection import fix_ids, refusals, told
 from migrator.facts.program import Program
 from migrator.facts.syntax import Span
-from migrator.notebook import Notebook, place_in_cell
-from migrator.project import load_project
-from migrator.reports import Report
+from migrator.formats.files import Report
+from migrator.load.project import load_project
+from migrator.notebooks.notebook import Notebook, place_in_cell
 from migrator.review.changes import Changes, Fix, read_changes
 from migrator.review.commands import check_commands, convert_command
 from migrator.review.painting import line_html, paint, paragraphs, phrase, prose, shown
 from migrator.review.understanding import Group, Seen, understand
-from migrator.selection import fix_ids, refusals, told
 
 _ASSETS = Path(__file__).parent / "assets"
 _LONGEST_SEEN = 160

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import Conversion, convert_program
-from migrator.write import encoded
+from codemods.options import Options
+from migrator.convert.conversion import Conversion
+from migrator.convert.pipeline import convert_program
+from migrator.write.files import encoded
 
 from .programs import ACCUMULATING, BY_HAND, CONTRASTIVE, FILES, PLAIN, TRAINER
 

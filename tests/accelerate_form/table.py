@@ -20,10 +20,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from codemods.base import Options
-from migrator.convert import Conversion, convert_program, modernise, refused_today
+from codemods.options import Options
+from migrator.convert.conversion import Conversion
+from migrator.convert.modernise import modernise, refused_today
+from migrator.convert.pipeline import convert_program
 from migrator.verify import ForkServer, Status, Verdict, VerifyRequest, headline, record_before, to_text, verify
-from migrator.write import encoded
+from migrator.write.files import encoded
 from tests.hazards.cases import CASES
 from tests.projects.cases import PROJECTS
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from codemods.base import Options
-from migrator.launch import accelerate_line, launch_config
+from codemods.options import Options
+from migrator.launch.command import accelerate_line, launch_config
 from tests.rules.tools import check_note, check_question, check_rewrite, convert, training
 
 from .programs import ACCUMULATING, CONTRASTIVE, FILES, PLAIN, TRAINER

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from migrator.convert import Conversion
-from migrator.report import diff_bytes
+from migrator.convert.conversion import Conversion
+from migrator.formats.diff import diff_bytes
 from tests.hazards.cases import CASES
 from tests.rules.tools import training
 

@@ -11,7 +11,7 @@ from benchmarks.results import dump
 from migrator import estimates
 from migrator.advise import Reading, advise, parse_count, read_trees, sources, to_json, to_text
 from migrator.advise_program import read_program
-from migrator.cli import app
+from migrator.cli.app import app
 from migrator.estimates import KNOWN_MODELS, Setting, bounds, calibrated, count_bytes
 
 from .reports import FOUR

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from migrator.cli import app
+from migrator.cli.app import app
 from migrator.cluster import Launch, advice, lines, sbatch
 
 

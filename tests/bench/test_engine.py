@@ -18,7 +18,7 @@ from benchmarks.references import REFERENCES, arguments_of, program_of
 from benchmarks.results import read
 from benchmarks.show import to_text
 from migrator.bench_cli import _gpus as chosen_gpus
-from migrator.cli import app
+from migrator.cli.app import app
 
 from .conftest import MLP
 from .machines import FOUR, NONE

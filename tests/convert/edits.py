@@ -5,8 +5,8 @@ import difflib
 
 from migrator.edits import Guard, Labelled
 from migrator.facts.syntax import Module, Span
-from migrator.rewrite import Rewritten, apply_edits
-from migrator.source import Source
+from migrator.load.source import Source
+from migrator.rewrite.apply import Rewritten, apply_edits
 
 
 def module_of(text: str) -> Module:

@@ -474,14 +474,14 @@ def test_without_git_there_is_nothing_to_ask(cli, train, monkeypatch):
 def test_a_result_that_does_not_parse_is_refused(cli, train, monkeypatch):
     from dataclasses import replace
 
-    from migrator import convert
+    from migrator.convert import apply
 
-    original = convert._rewrite
+    original = apply._rewrite
 
     def broken(*args):
         return [replace(change, after=change.after + "x = (\n") for change in original(*args)]
 
-    monkeypatch.setattr(convert, "_rewrite", broken)
+    monkeypatch.setattr(apply, "_rewrite", broken)
     done = cli("convert", "train.py", "--write")
     assert done.code == 4
     assert "the result does not parse" in done.stderr
@@ -500,7 +500,7 @@ def test_a_result_that_a_second_run_would_change_is_refused(cli, train, monkeypa
         )
 
     rule = replace(load_rules()[0], id="MG998", check=restless)
-    monkeypatch.setattr("migrator.convert.load_rules", lambda: [rule])
+    monkeypatch.setattr("migrator.convert.diagnose.load_rules", lambda: [rule])
     done = cli("convert", "train.py", "--write")
     assert done.code == 4
     assert "a second run would change the result again" in done.stderr
@@ -583,11 +583,20 @@ def run(*words: str, **more) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, **more)
 
 
-HEAVY = {"libcst", "torch", "rich.console", "rich.progress", "codemods.base", "migrator.convert", "accelerate", "numpy"}
+HEAVY = {
+    "libcst",
+    "torch",
+    "rich.console",
+    "rich.progress",
+    "codemods.base",
+    "migrator.convert.pipeline",
+    "accelerate",
+    "numpy",
+}
 
 
 def test_importing_the_command_line_imports_nothing_heavy():
-    done = run("-c", "import migrator.cli, migrator.console, sys; print(*sys.modules)")
+    done = run("-c", "import migrator.cli.app, migrator.cli.console, sys; print(*sys.modules)")
     assert not HEAVY & set(done.stdout.split())
 
 
@@ -596,7 +605,9 @@ def test_help_imports_neither_libcst_nor_torch():
     code += "finally:\n    print('\\nMODULES', *sys.modules)"
     done = run("-c", code)
     assert "convert" in done.stdout
-    assert not {"libcst", "torch", "codemods.base", "migrator.convert"} & set(done.stdout.split("MODULES")[1].split())
+    assert not {"libcst", "torch", "codemods.base", "migrator.convert.pipeline"} & set(
+        done.stdout.split("MODULES")[1].split()
+    )
 
 
 def test_convert_never_imports_torch(train):
@@ -615,8 +626,8 @@ def test_python_dash_m(train):
 
 
 def test_an_internal_error_is_one_line_without_a_traceback(train):
-    code = "import sys; sys.argv = ['mgmigrate', 'convert', sys.argv[1]]\nimport migrator.tree\n"
-    code += "migrator.tree.convert_loaded = lambda *_: 1 / 0\nfrom migrator.__main__ import main\nmain()"
+    code = "import sys; sys.argv = ['mgmigrate', 'convert', sys.argv[1]]\nimport migrator.trees.convert\n"
+    code += "migrator.trees.convert.convert_loaded = lambda *_: 1 / 0\nfrom migrator.__main__ import main\nmain()"
     done = run("-c", code, str(train))
     assert done.returncode == 4
     assert done.stderr.startswith("mgmigrate: internal error (ZeroDivisionError: division by zero)")

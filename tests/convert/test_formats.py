@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
-from migrator.cli import convert as command
+from migrator.cli.convert import convert as command
 
 from .conftest import ASKS, PROGRAM
 
@@ -205,7 +205,7 @@ def undescribed(value, schema, root, path=""):
 
 
 def test_a_kept_selection_holds_to_its_schema():
-    from migrator.selection import Selection
+    from migrator.convert.selection import Selection
 
     schema = json.loads((DOCS / "selection.schema.json").read_text())
     validator = jsonschema.Draft202012Validator(schema)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import convert_program
-from migrator.interactive import Terminal, ask_for_selection
-from migrator.selection import fix_ids, load_selection
+from codemods.options import Options
+from migrator.cli.interactive import Terminal, ask_for_selection
+from migrator.convert.pipeline import convert_program
+from migrator.convert.selection import fix_ids, load_selection
 
 from .conftest import PROGRAM
 from .terminal import OnTerminal

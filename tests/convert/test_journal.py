@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from migrator import journal
-from migrator.journal import NAME, WriteError, recover, write_all
+from migrator.write import journal
+from migrator.write.journal import NAME, WriteError, recover, write_all
 
 from .conftest import PLAIN
 

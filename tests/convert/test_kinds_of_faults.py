@@ -9,9 +9,10 @@ from textwrap import dedent
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import Conversion, convert_program
-from migrator.write import encoded
+from codemods.options import Options
+from migrator.convert.conversion import Conversion
+from migrator.convert.pipeline import convert_program
+from migrator.write.files import encoded
 
 STEP = """
     model(torch.randn(4, 2)).sum().backward()

@@ -6,9 +6,10 @@ from textwrap import dedent
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import Conversion, convert_program
-from migrator.write import encoded
+from codemods.options import Options
+from migrator.convert.conversion import Conversion
+from migrator.convert.pipeline import convert_program
+from migrator.write.files import encoded
 
 HEAD = """\
 import datetime

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from migrator.notebook import place_in_cell, read_notebook
-from migrator.source import SourceError
+from migrator.load.source import SourceError
+from migrator.notebooks.notebook import place_in_cell, read_notebook
 
 from . import notebooks
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from migrator.project import load_project, project_root
-from migrator.source import Source, SourceError
+from migrator.load.project import load_project, project_root
+from migrator.load.source import Source, SourceError
 
 
 @pytest.fixture

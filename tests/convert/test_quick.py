@@ -8,8 +8,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from migrator import cli
-from migrator.quick import parse_plainly
+from migrator.cli.convert import convert
+from migrator.cli.quick import parse_plainly
+from migrator.cli.scan import scan
 
 LINES = [
     ["train.py"],
@@ -40,7 +41,7 @@ def by_typer(words: list[str]) -> dict:
     def spy(**values):
         given.update(values)
 
-    spy.__signature__ = inspect.signature(cli.convert, eval_str=True)
+    spy.__signature__ = inspect.signature(convert, eval_str=True)
     spy.__annotations__ = {n: p.annotation for n, p in spy.__signature__.parameters.items()}
     app.command()(spy)
     done = CliRunner().invoke(app, words)
@@ -50,33 +51,33 @@ def by_typer(words: list[str]) -> dict:
 
 @pytest.mark.parametrize("words", LINES, ids=" ".join)
 def test_plain_lines_are_read_as_typer_reads_them(words):
-    assert parse_plainly(cli.convert, words) == by_typer(words)
+    assert parse_plainly(convert, words) == by_typer(words)
 
 
 @pytest.mark.parametrize("words", ODD, ids=" ".join)
 def test_everything_else_is_left_to_typer(words):
-    assert parse_plainly(cli.convert, words) is None
+    assert parse_plainly(convert, words) is None
 
 
 def test_one_path_and_its_default():
-    assert parse_plainly(cli.scan, [])["path"] == Path()
-    assert parse_plainly(cli.scan, ["src", "--format", "json"]) == {"path": Path("src"), "output_format": "json"}
-    assert parse_plainly(cli.scan, ["a", "b"]) is None
+    assert parse_plainly(scan, [])["path"] == Path()
+    assert parse_plainly(scan, ["src", "--format", "json"]) == {"path": Path("src"), "output_format": "json"}
+    assert parse_plainly(scan, ["a", "b"]) is None
 
 
 def test_every_option_means_the_same_in_both_ways_of_reading():
     app = typer.Typer(add_completion=False)
-    app.command()(cli.convert)
+    app.command()(convert)
     options = [p for p in typer.main.get_command(app).params if p.param_type_name == "option" and p.name != "help"]
     kinds = {
-        name: get_args(p.annotation)[0] for name, p in inspect.signature(cli.convert, eval_str=True).parameters.items()
+        name: get_args(p.annotation)[0] for name, p in inspect.signature(convert, eval_str=True).parameters.items()
     }
     given, read = set(), set()
     for option in options:
         for spelled in (*option.opts, *option.secondary_opts):
             given.add(spelled)
             values = [] if option.is_flag else [str(next(iter(choices(kinds[option.name])), 3))]
-            found = parse_plainly(cli.convert, ["a.py", spelled, *values])
+            found = parse_plainly(convert, ["a.py", spelled, *values])
             if found is not None:
                 read.add(spelled)
                 assert found == by_typer(["a.py", spelled, *values]), spelled

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import convert_program
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
 from migrator.facts.program import Program
-from migrator.project import load_project
+from migrator.load.project import load_project
 
 HEAD = "import torch\nfrom torch import nn\nfrom torch.nn import DataParallel as DP\nimport torch.nn.parallel as par\n"
 

@@ -6,8 +6,9 @@ import random
 import pytest
 
 from migrator.edits import DropArgument, Inline, InsertAfter, InsertBefore, Labelled, Remove, Replace, SetArgument
-from migrator.rewrite import EditConflict, apply_edits
-from migrator.source import SourceError
+from migrator.load.source import SourceError
+from migrator.rewrite.apply import apply_edits
+from migrator.rewrite.conflicts import EditConflict
 
 from .edits import checked, guard, module_of, place, rewrite
 

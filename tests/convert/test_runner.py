@@ -9,9 +9,9 @@ import pytest
 from libcst.codemod import CodemodContext, SkipFile
 
 import codemods
-from codemods.base import Options
-from migrator.convert import convert_program
-from migrator.source import Source
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
+from migrator.load.source import Source
 
 from .conftest import ASKS, PLAIN, PROGRAM
 

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from codemods import load_rules
-from codemods.base import INVARIANTS, Options
-from migrator.convert import JOINS, WRAPS, convert_program, convert_project
-from migrator.facts.program import Program
-from migrator.project import load_project
-from migrator.selection import (
+from codemods.base import INVARIANTS
+from codemods.options import Options
+from migrator.convert.conversion import JOINS, WRAPS
+from migrator.convert.data_parallel import convert_project
+from migrator.convert.pipeline import convert_program
+from migrator.convert.selection import (
     Selection,
     SelectionError,
     chosen_ids,
@@ -22,6 +23,8 @@ from migrator.selection import (
     save_selection,
     selected,
 )
+from migrator.facts.program import Program
+from migrator.load.project import load_project
 
 from .conftest import PROGRAM
 

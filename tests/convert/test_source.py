@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import convert_program
-from migrator.source import Source, SourceError, decode_source, parse_tree, read_source, rename_async_keywords
-from migrator.write import encoded
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
+from migrator.load.source import Source, SourceError, decode_source, parse_tree, read_source, rename_async_keywords
+from migrator.write.files import encoded
 
 PROGRAM = """\
 import torch

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.tree_cost import PATHOLOGICAL
-from migrator import tree
 from migrator.facts import syntax
-from migrator.project import load_project
+from migrator.load.project import load_project
+from migrator.trees import convert as tree
 
 from .conftest import PLAIN, PROGRAM
 
@@ -144,7 +144,7 @@ def test_a_pathological_file_that_is_named_or_imported_is_one_line(cli, tmp_path
 
 
 def test_a_program_of_more_modules_than_are_looked_at_says_so(cli, tmp_path, monkeypatch):
-    monkeypatch.setattr("migrator.project._MAX_NODES", 300)
+    monkeypatch.setattr("migrator.load.project._MAX_NODES", 300)
     names = [f"part_{number}" for number in range(20)]
     put(
         tmp_path,
@@ -205,6 +205,6 @@ def test_an_error_in_a_worker_is_a_line_and_stops_no_other(cli, tmp_path, monkey
 
 
 def _options():
-    from codemods.base import Options
+    from codemods.options import Options
 
     return Options()

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from codemods import load_rules
-from codemods.base import Options
-from migrator.convert import Conversion, convert_program
+from codemods.options import Options
+from migrator.convert.conversion import Conversion
+from migrator.convert.pipeline import convert_program
 from migrator.facts.syntax import Module
-from migrator.source import Source
+from migrator.load.source import Source
 
 PLAIN = """
 import torch

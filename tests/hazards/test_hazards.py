@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import convert_program, modernise, refused_today
+from codemods.options import Options
+from migrator.convert.modernise import modernise, refused_today
+from migrator.convert.pipeline import convert_program
 from migrator.verify import ForkServer, VerifyRequest, to_text, verify
-from migrator.write import encoded
+from migrator.write.files import encoded
 
 from .cases import ACCELERATE, CASES, Case
 from .tools import GENERAL, PROGRAMS, convert_case, marked, reported

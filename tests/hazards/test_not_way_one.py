@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import Conversion, convert_program
-from migrator.source import Source
+from codemods.options import Options
+from migrator.convert.conversion import Conversion
+from migrator.convert.pipeline import convert_program
+from migrator.load.source import Source
 
 PLAIN = """\
 import argparse

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import convert_program
-from migrator.source import Source
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
+from migrator.load.source import Source
 from migrator.verify import ForkServer, Status, VerifyRequest, to_text, verify
-from migrator.write import encoded
+from migrator.write.files import encoded
 
 from .test_not_way_one import (
     AFTER,

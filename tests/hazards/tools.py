@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codemods import load_rules
-from codemods.base import Diagnostic, Options
-from migrator.convert import Conversion, convert_program
-from migrator.write import encoded
+from codemods.base import Diagnostic
+from codemods.options import Options
+from migrator.convert.conversion import Conversion
+from migrator.convert.pipeline import convert_program
+from migrator.write.files import encoded
 
 from .cases import Case
 

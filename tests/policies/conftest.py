@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import Conversion, convert_program
+from codemods.options import Options
+from migrator.convert.conversion import Conversion
+from migrator.convert.pipeline import convert_program
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLDS = [2, pytest.param(4, marks=pytest.mark.long)]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import convert_program
-from migrator.source import Source
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
+from migrator.load.source import Source
 from tests.policies.conftest import WORLDS
 from tests.rules.tools import check_noop, check_note, check_question, check_rewrite, convert, training
 

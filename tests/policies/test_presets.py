@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import convert_program
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
 from migrator.policies import PRESETS
 
 TRAINER = Path(__file__).resolve().parents[2] / "reference_trainers" / "resnet_dp.py"

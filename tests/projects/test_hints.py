@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
+from codemods.options import Options
 from migrator.__main__ import main
-from migrator.convert import convert_program
-from migrator.source import SourceError
+from migrator.convert.pipeline import convert_program
+from migrator.load.source import SourceError
 
 from .tools import copy_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from migrator.facts.links import links
 from migrator.facts.program import Program
-from migrator.project import load_project
+from migrator.load.project import load_project
 
 from .cases import PROJECTS, Project
 from .tools import PROGRAMS

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import convert_program
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
 from migrator.verify import ForkServer, VerifyRequest, to_text, verify
 
 from .cases import PROJECTS, Project

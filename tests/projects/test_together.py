@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import convert_program
-from migrator.project import load_project
-from migrator.together import convert_together
-from migrator.write import after_files, target_contents
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
+from migrator.load.project import load_project
+from migrator.trees.together import convert_together
+from migrator.write.files import after_files, target_contents
 
 from .tools import copy_of
 

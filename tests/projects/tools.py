@@ -6,11 +6,12 @@ import re
 import shutil
 from pathlib import Path
 
-from codemods.base import Options
-from migrator.convert import Conversion, convert_program
-from migrator.helpers import is_helper_module
-from migrator.report import diff_parts
-from migrator.write import encoded
+from codemods.options import Options
+from migrator.convert.conversion import Conversion
+from migrator.convert.helpers import is_helper_module
+from migrator.convert.pipeline import convert_program
+from migrator.formats.diff import diff_parts
+from migrator.write.files import encoded
 
 from .cases import Project
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import Conversion, convert_program
-from migrator.reports import Report
+from codemods.options import Options
+from migrator.convert.conversion import Conversion
+from migrator.convert.pipeline import convert_program
+from migrator.formats.files import Report
 from migrator.review.page import page_bytes, render_page
 from migrator.review.verdict import Verdict
 from tests.convert.conftest import PROGRAM, cli  # noqa: F401

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import convert_program
-from migrator.report import diff_text
-from migrator.selection import chosen_ids, fix_ids, load_selection, selected
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
+from migrator.convert.selection import chosen_ids, fix_ids, load_selection, selected
+from migrator.formats.diff import diff_text
 from tests.convert.conftest import ASKS, PLAIN, PROGRAM
 
 from .conftest import convert, page_of

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator import cli as command_line
-from migrator.convert import convert_program
-from migrator.quick import parse_plainly
-from migrator.report import diff_text
+from codemods.options import Options
+from migrator.cli.convert import convert
+from migrator.cli.options import read_options
+from migrator.cli.quick import parse_plainly
+from migrator.convert.pipeline import convert_program
+from migrator.formats.diff import diff_text
 from migrator.review.commands import check_commands, convert_command
 from tests.convert.conftest import ASKS, PROGRAM
 
@@ -130,7 +131,7 @@ def test_the_command_on_the_page_means_the_same_options(folder, options):
     import shlex
 
     words = shlex.split(convert_command("a file.py", replace(options, nproc=0)))[2:]
-    values = parse_plainly(command_line.convert, words)
+    values = parse_plainly(convert, words)
     if values is None:  # what has bounds is left to typer
         assert options.pg_timeout
         assert words[words.index("--pg-timeout") + 1] == "900"
@@ -139,7 +140,7 @@ def test_the_command_on_the_page_means_the_same_options(folder, options):
     flags = {field: values.get(field) for field in ("loss", "evaluation", "batch", "amp", "sync_bn", "channels_last")}
     flags |= {field: values.get(field) for field in ("find_unused", "seed_policy", "sampling", "keep_prefix", "unsafe")}
     flags["target"] = values["to"]
-    assert command_line.read_options(flags, values["select"], values["ignore"], folder) == options
+    assert read_options(flags, values["select"], values["ignore"], folder) == options
 
 
 def test_what_verify_does_not_take_is_converted_first():
@@ -151,7 +152,7 @@ def test_what_verify_does_not_take_is_converted_first():
 
 
 def test_leaving_out_whole_rules_by_id_or_by_selection_gives_the_same_program(folder, tmp_path):
-    from migrator.selection import Selection, chosen_ids, fix_ids, selected
+    from migrator.convert.selection import Selection, chosen_ids, fix_ids, selected
 
     train = tmp_path / "train.py"
     train.write_text(PROGRAM)

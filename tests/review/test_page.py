@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from migrator.report import hunks
+from migrator.convert.selection import fix_ids
+from migrator.formats.diff import hunks
 from migrator.review.verdict import Finding, Verdict
-from migrator.selection import fix_ids
 from tests.convert.conftest import ASKS, PLAIN, PROGRAM
 
 from .conftest import convert, page_of

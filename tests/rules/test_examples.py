@@ -7,8 +7,8 @@ import pytest
 
 from codemods import load_rules
 from codemods.examples import FOLDER, Example, examples
-from migrator.convert import convert_program
-from migrator.source import Source
+from migrator.convert.pipeline import convert_program
+from migrator.load.source import Source
 
 from .tools import ENTRY, check_conversion
 

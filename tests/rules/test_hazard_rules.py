@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import convert_program
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
 
 from .tools import TRAINING, check_noop, check_note, check_question, check_rewrite, convert, training
 

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from migrator.convert import modernise, refused_today
+from migrator.convert.modernise import modernise, refused_today
 from tests.rules.tools import check_noop, check_note, check_rewrite, convert, training
 
 HEAD = "from torch.autograd import Variable\n"

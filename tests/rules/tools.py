@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import Conversion, convert_program
-from migrator.report import hunks
-from migrator.source import Source
+from codemods.options import Options
+from migrator.convert.conversion import Conversion
+from migrator.convert.pipeline import convert_program
+from migrator.formats.diff import hunks
+from migrator.load.source import Source
 
 ENTRY = Path("train.py")
 # What almost every program has: `{}` is where a case puts its lines, in the training loop's function.

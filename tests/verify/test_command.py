@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from migrator import check_program
 from migrator.__main__ import main
+from migrator.cli import check_program
 from migrator.verify import ForkServer, verify
 
 MODEL = """\

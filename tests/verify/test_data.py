@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from codemods.base import Options
-from migrator.convert import convert_program
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
 from migrator.verify import ForkServer, Status, Verdict, VerifyRequest, to_text, verify
 
 from .programs import edited, pair

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Diagnostic, Options
-from migrator.convert import Conversion, convert_program
-from migrator.selection import fix_ids
+from codemods.base import Diagnostic
+from codemods.options import Options
+from migrator.convert.conversion import Conversion
+from migrator.convert.pipeline import convert_program
+from migrator.convert.selection import fix_ids
 from migrator.verify import ForkServer, Status, Verdict, VerifyRequest, to_text, verify
 
 from .planted import FAULTS

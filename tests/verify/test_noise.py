@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from migrator.convert import convert_program
+from migrator.convert.pipeline import convert_program
 from migrator.verify import ForkServer, Status, Verdict, VerifyRequest, to_text, verify
-from migrator.write import encoded
+from migrator.write.files import encoded
 
 from .programs import edited, pair
 

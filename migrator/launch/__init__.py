@@ -1,0 +1,1 @@
+"""How converted programs are started."""

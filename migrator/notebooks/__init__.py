@@ -1,0 +1,1 @@
+"""Notebooks: their cells as one program, converted, and shown cell by cell."""

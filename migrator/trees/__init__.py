@@ -1,0 +1,1 @@
+"""Whole trees: the DataParallel programs in them, converted one after the other or together."""

@@ -1,0 +1,1 @@
+"""Put changed files on the disk, all or none."""
