@@ -20,7 +20,7 @@ from benchmarks.convert_speed import Figure, environment, main, make_tree, proce
 
 PROGRAMS = 50
 IN_ONE_PROCESS = (
-    "import sys, migrator.trees.convert\nmigrator.tree.ENOUGH = 10**9\nfrom migrator.__main__ import main\n"
+    "import sys, migrator.trees.convert\nmigrator.trees.convert.ENOUGH = 10**9\nfrom migrator.__main__ import main\n"
     "sys.argv[0] = 'mgmigrate'\nmain()\n"
 )
 LOOP_MODULE = """\
