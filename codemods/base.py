@@ -1,6 +1,6 @@
 """What a rule is, what it may know and what it gives back.
 
-A rule is a file of this folder with a `RULE`.  Its docstring says what must be true of the converted program, then why.
+A rule is a file with a `RULE`, in the folder of its family.  Its docstring says what must be true of the converted program, then why.
 `check(context)` yields diagnostics; a diagnostic carries a fix, or says what a person has to do.  Rules read facts through
 `context.program`; they never print and never change anything.
 """

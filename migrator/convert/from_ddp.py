@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from codemods.base import Context, Diagnostic
-from codemods.from_ddp import RULE
 from codemods.options import Options
+from codemods.processes.from_ddp import RULE
 from migrator.convert.apply import apply_fixes
 from migrator.convert.conversion import Conversion, FileChange
 from migrator.edits import Label

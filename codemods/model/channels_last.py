@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from codemods.wrapping import prepare_model
+from codemods.model.wrapping import prepare_model
 from migrator.facts.program import Program
 
 

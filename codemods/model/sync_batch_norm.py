@@ -8,7 +8,7 @@ nothing between processes: with `--sync-bn` they become torch's, without it they
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from codemods.wrapping import prepare_model
+from codemods.model.wrapping import prepare_model
 from migrator.edits import Remove, Replace
 from migrator.facts.sync_norms import own_sync_norms, replication_callbacks
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from textwrap import indent
 
 from codemods.base import Context, Diagnostic, Rule
-from codemods.group_timeout import joining
+from codemods.processes.group_timeout import joining
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
 from migrator.facts.endings import endings
 from migrator.facts.syntax import Span

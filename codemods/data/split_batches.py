@@ -8,7 +8,7 @@ DataParallel cut it.  With `--batch per-gpu` it loads every world size-th batch 
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from codemods.larger_batch import grows
+from codemods.optimisation.larger_batch import grows
 from migrator.edits import Replace
 from migrator.facts.training import Loader
 

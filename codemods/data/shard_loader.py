@@ -8,7 +8,7 @@ In the accelerate form `prepare` (MG305) gives each process its part of every ba
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from codemods.larger_batch import grows
+from codemods.optimisation.larger_batch import grows
 from migrator.edits import DropArgument, Edit, InsertBefore, Remove, Replace, SetArgument
 from migrator.facts.none_sampler import NoneSampler, none_sampler
 from migrator.facts.training import Loader

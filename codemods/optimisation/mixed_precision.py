@@ -8,7 +8,7 @@ A program that chooses its precision itself is changed where it does so (MG403).
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from codemods.without_apex import apex_left, wanted_precision
+from codemods.optimisation.without_apex import apex_left, wanted_precision
 from migrator.edits import Edit, Guard, InsertAfter, InsertBefore, Replace
 from migrator.facts.precision import precision_calls
 from migrator.facts.steps import OptimizerStep, Step, numpy_after, optimizer_steps, read_steps

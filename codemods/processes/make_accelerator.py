@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from textwrap import indent
 
 from codemods.base import Context, Diagnostic, Rule
-from codemods.print_once import plain_prints
+from codemods.effects.print_once import plain_prints
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
 from migrator.facts.syntax import Span
 

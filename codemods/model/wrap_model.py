@@ -7,7 +7,7 @@ model left bare behind a flag would train a different copy in every process, sil
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from codemods.wrapping import ddp_arguments
+from codemods.model.wrapping import ddp_arguments
 from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
 from migrator.facts.model import Wrap
 

@@ -8,8 +8,8 @@ its own keeps it, and scales for itself.
 import ast
 from collections.abc import Iterator
 
-from codemods.accumulate import accumulation
 from codemods.base import Context, Diagnostic, Rule
+from codemods.optimisation.accumulate import accumulation
 from migrator.edits import Replace
 from migrator.facts.accumulating import Accumulation
 

@@ -1,0 +1,1 @@
+"""MG2xx, data: each process reads its own share, in the right order."""

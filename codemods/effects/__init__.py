@@ -1,0 +1,1 @@
+"""MG5xx, side effects: files, folders, logs and downloads happen once."""

@@ -1,0 +1,1 @@
+"""MG7xx, metrics: what is evaluated and reported."""

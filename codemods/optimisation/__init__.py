@@ -1,0 +1,1 @@
+"""MG4xx, optimisation: batch, precision, loss and step."""

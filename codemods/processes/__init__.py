@@ -1,0 +1,1 @@
+"""MG1xx, processes and launch: how processes are started, meet and part."""

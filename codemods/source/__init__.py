@@ -1,0 +1,1 @@
+"""MG0xx, source: what today's Python and torch refuse, or spell in another way."""

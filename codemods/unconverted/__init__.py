@@ -1,0 +1,1 @@
+"""MG9xx, not converted: what only a person can decide."""
