@@ -2,24 +2,17 @@
 
     python -m benchmarks.accelerate_cost [--pairs 20] [--world 2]
 
-In: nothing but torch, accelerate and scipy.  Out: a table with the collective calls and operator calls of a step, and CPU time (of
-all ranks, loading, evaluation and checkpoints included) as a ratio, with its 95 % interval over interleaved pairs.  Exit code 1
-where the generated program needs more collective calls or operators than the expert's, or the interval ends above 1.06.
+In: nothing but torch, accelerate and scipy.  Out: the table of `step_cost`.  Exit code 1 where the generated program makes more
+collective calls than the expert's, or needs more operators or time.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
-import tempfile
-from pathlib import Path
 
-import torch
-
-from benchmarks.generated_against_expert import COMMON, CPU, OPERATORS, ORIGINAL, Counts, count, paired_ratio
+from benchmarks.original import COMMON, ORIGINAL
+from benchmarks.step_cost import Compared, Form, main
 from codemods.options import Options
-from migrator.convert.pipeline import convert_program
 
 EXPERT = (
     COMMON.format(
@@ -80,78 +73,20 @@ if __name__ == "__main__":
     main()
 """
 )
-# The other side of each comparison, whether it is a limit, and both programs: text, and how it is converted.
 GENERATED, BY_HAND, DDP = "accelerate", "accelerate by hand", "ddp"
-FORMS: dict[str, tuple[str, Options | None]] = {
+FORMS: dict[str, Form] = {
     GENERATED: (ORIGINAL, Options(target="accelerate")),
     BY_HAND: (EXPERT, None),
     DDP: (ORIGINAL, Options()),
+    "--loss global": (ORIGINAL, Options(target="accelerate", loss="global")),
     "--sampling batch": (ORIGINAL, Options(target="accelerate", sampling="batch")),
     "--sampling call": (ORIGINAL, Options(target="accelerate", sampling="call")),
 }
-
-
-def write_programs(folder: Path) -> dict[str, Path]:
-    """Each form in a folder of its own."""
-    programs = {}
-    for number, (form, (text, options)) in enumerate(FORMS.items()):
-        place = folder / f"form{number}"
-        place.mkdir()
-        programs[form] = place / "train.py"
-        programs[form].write_text(text)
-        conversion = convert_program(programs[form], options) if options is not None else None
-        if conversion is not None and (conversion.questions or not conversion.changes):
-            raise RuntimeError(f"{form}: not converted: {[d.message for d in conversion.diagnostics]}")
-        for change in conversion.changes if conversion is not None else ():
-            Path(change.path).write_text(change.after)
-    return programs
-
-
-def failures(own: Counts, expert: Counts, high: float) -> list[str]:
-    """What the generated program needs too much of, to the program by hand."""
-    found = []
-    if own.calls > expert.calls or own.sent > expert.sent:
-        found.append(f"collectives of a step are {own.collectives}, by hand {expert.collectives}")
-    if own.operators > OPERATORS * expert.operators:
-        found.append(f"{own.operators:.1f} operator calls in a step, more than 1 % above {expert.operators:.1f}")
-    if high >= CPU:
-        found.append(f"the CPU time's interval ends at {high:.3f}, not below {CPU}")
-    return found
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("--pairs", type=int, default=20, help="pairs of generated and by hand (default: 20)")
-    parser.add_argument("--other-pairs", type=int, default=5, help="pairs of each other comparison (default: 5)")
-    parser.add_argument("--world", type=int, default=2)
-    args = parser.parse_args()
-    os.environ.update(CUDA_VISIBLE_DEVICES="", ACCELERATE_USE_CPU="true")
-    import accelerate
-
-    with tempfile.TemporaryDirectory(prefix="mgmigrate-bench-") as name:
-        programs = write_programs(Path(name))
-        counts = {form: count(program, args.world) for form, program in programs.items()}
-        print(
-            f"per step and rank, {args.world} gloo ranks, torch {torch.__version__}, accelerate {accelerate.__version__}"
-        )
-        print(f"{'form':20s} {'operators':>9s} {'collectives':>11s} {'KiB':>8s}")
-        for form, own in counts.items():
-            print(f"{form:20s} {own.operators:9.1f} {own.calls:11.2f} {own.sent / 1024:8.1f}", flush=True)
-        print(f"\n{'CPU time of':20s} {'to that of':20s}  ms a step  ratio")
-        found: list[str] = []
-        compared = [(GENERATED, BY_HAND), (GENERATED, DDP), ("--sampling batch", BY_HAND), ("--sampling call", BY_HAND)]
-        for number, (form, other) in enumerate(compared):
-            pairs = args.other_pairs if number else args.pairs
-            sides = {form: programs[form], "expert": programs[other]}
-            milliseconds, ratio, low, high = paired_ratio(sides, form, pairs, args.world)
-            told = f"{milliseconds:9.1f}  {ratio:.3f} [{low:.3f}, {high:.3f}], {pairs} pairs"
-            print(f"{form:20s} {other:20s}  {told}", flush=True)
-            if not number:
-                found = failures(counts[form], counts[other], high)
-    for failure in found:
-        print(f"TOO MUCH: {failure}")
-    return 1 if found else 0
-
+COMPARED = (
+    Compared(GENERATED, BY_HAND, "most"),
+    Compared(GENERATED, DDP),
+    *(Compared(form, BY_HAND) for form in ("--loss global", "--sampling batch", "--sampling call")),
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__ or "", FORMS, COMPARED))
