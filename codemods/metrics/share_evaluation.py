@@ -51,14 +51,13 @@ def gathering(context: Context, meters: Meter) -> Iterator[Edit]:
 def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
     loader = loop.loader
     assert loader is not None and loader.batch is not None
-    share, sync, bare = "own_share($0)", "sync_buffers({})", "$0.module"
+    share, bare = "own_share($0)", "$0.module"
     if context.accelerate:
         name, imports = context.processes(loader.at)
         unwrap, third = context.unwrapped(loop.at)
         share = f"process_share({name}, $0)"
-        here, more = context.processes(loop.at)
-        sync, bare = f"share_buffers({here}, {{}})", f"{unwrap}($0)"
-        yield from (*imports, *more, *third)
+        bare = f"{unwrap}($0)"
+        yield from (*imports, *third)
     yield context.helper(loader.at, share.partition("(")[0])
     yield SetArgument(loader.at, "dataset", share, 0, holes=(loader.dataset,))
     if not context.options.batch_of_process:
@@ -69,13 +68,24 @@ def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
         workers, imports = context.share(loader.at, loader.workers_text)
         yield from imports
         yield SetArgument(loader.at, "num_workers", workers, 5, holes=(loader.workers,))
-    models = dict.fromkeys(context.program.text(call) for call in loop.model_calls)
-    yield context.helper(loop.at, sync.partition("(")[0])
-    yield InsertBefore(loop.at, "".join(f"{sync.format(model)}\n" for model in models))
+    models = tuple(dict.fromkeys(context.program.text(call) for call in loop.model_calls))
+    yield from _synchronised(context, loop, models)
     for call in loop.model_calls:
         yield Replace(call, bare, (call,))
     for meters in loop.meters:
         yield from gathering(context, meters)
+
+
+def _synchronised(context: Context, loop: EvaluationLoop, networks: tuple[str, ...]) -> Iterator[Edit]:
+    """Rank 0's BatchNorm statistics for all: those that DataParallel kept."""
+    sync = "sync_buffers({})\n"
+    if context.accelerate:
+        broadcast, imports = context.module(loop.at, "accelerate.utils.broadcast")
+        yield from imports
+        sync = f"{broadcast}(list({{}}.buffers()))  # the main process's statistics, as under DataParallel\n"
+    else:
+        yield context.helper(loop.at, "sync_buffers")
+    yield InsertBefore(loop.at, "".join(sync.format(network) for network in networks))
 
 
 RULE = Rule(

@@ -4,12 +4,9 @@ Alone under `python` there is no process group: everything here then leaves its 
 """
 
 import math
-import random
-import sys
 
 import torch
-import torch.distributed as dist
-from accelerate.utils import broadcast_object_list, reduce
+from accelerate.utils import broadcast_object_list, reduce, set_seed
 from torch.utils.data import DataLoader, Subset
 
 
@@ -52,19 +49,8 @@ def process_batches(accelerator, loader):
 
 def vary_seed_by_process(accelerator):
     """From here on each process draws its own random numbers: augmentation and dropout differ, as over one batch."""
-    if accelerator.process_index:
-        seed = (torch.initial_seed() + accelerator.process_index) % 2**32
-        random.seed(seed)
-        torch.manual_seed(seed)
-        if "numpy" in sys.modules:
-            sys.modules["numpy"].random.seed(seed)
-
-
-def share_buffers(accelerator, model):
-    """Give every process the main process's BatchNorm statistics, the ones that DataParallel kept."""
-    if accelerator.num_processes > 1:
-        for buffer in model.buffers():
-            dist.broadcast(buffer, src=0)
+    if accelerator.process_index:  # the main process goes on with the original's
+        set_seed(torch.initial_seed() % 2**31, device_specific=True)
 
 
 def sum_over_processes(accelerator, *values):

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from migrator.facts.flow import Flow
-from migrator.facts.syntax import Module, Scope, dotted, names_in
+from migrator.facts.syntax import Module, dotted, names_in
 
 _COLLECTS = frozenset(["append", "extend", "add", "push", "insert", "put", "accumulate", "record", "add_batch"])
 
@@ -26,19 +26,33 @@ def left_over(module: Module, loop: ast.For, flow: Flow, shown: Callable[[Module
 
 
 def read_behind(module: Module, loop: ast.For, name: str) -> bool:
-    """True when a name, or an attribute, is read behind the loop, or anywhere else if others can see it."""
+    """True when a name, or an attribute, is read behind the loop, or where else it can be seen: globals, closures."""
     if "." in name:
         return any(True for _ in _elsewhere(module, loop, name))
-    scope = module.scope_of.get(loop, module.scope)
-    is_seen = scope is module.scope or name in scope.globals
-    return any(True for _ in _behind(module, loop, name)) or (is_seen and _is_read_elsewhere(module, scope, name))
+    return any(True for _ in _behind(module, loop, name)) or _is_read_elsewhere(module, loop, name)
 
 
-def _is_read_elsewhere(module: Module, scope: Scope, name: str) -> bool:
-    return any(
-        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) and module.scope_of.get(n) is not scope
-        for n in module.nodes
-    )
+def is_handed_on(module: Module, loop: ast.For, name: str) -> bool:
+    """True for an object that something outside of the loop is given, and may ask later."""
+    scope, place = module.scope_of.get(loop, module.scope), module.span(loop)
+    reads = [n for n in module.nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    return any(module.scope_of.get(n) is scope and not place.contains(module.span(n)) for n in reads)
+
+
+def _is_read_elsewhere(module: Module, loop: ast.For, name: str) -> bool:
+    """Reads of the same variable in other scopes; comprehensions of the loop itself are not among them."""
+    scope, place = module.scope_of.get(loop, module.scope), module.span(loop)
+    owner = module.scope if name in scope.globals else scope
+    own = module.enclosing_function(loop)
+    for node in module.nodes:
+        if not isinstance(node, ast.Name) or node.id != name or not isinstance(node.ctx, ast.Load):
+            continue
+        other = module.scope_of.get(node, module.scope)
+        found = module.lookup(name, other) if other is not scope else None
+        if found is not None and found[0] is owner:
+            if not (place.contains(module.span(node)) and module.enclosing_function(node) is own):
+                return True
+    return False
 
 
 def _values(loop: ast.For, flow: Flow) -> list[str]:

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from migrator.facts.flow import Flow
-from migrator.facts.left_over import left_over, read_behind
+from migrator.facts.left_over import is_handed_on, left_over, read_behind
 from migrator.facts.reader import Reader, in_message
 from migrator.facts.syntax import Module
 from migrator.facts.training import Meter
@@ -34,7 +34,8 @@ def meters_of(reader: Reader, module: Module, loop: ast.For, flow: Flow) -> Iter
         names = tuple(
             name
             for name, known in flow.figures.items()
-            if known == kind and (kind == "object" or read_behind(module, loop, name))
+            if known == kind
+            and (read_behind(module, loop, name) or (kind == "object" and is_handed_on(module, loop, name)))
         )
         if names:
             yield Meter(kind, names, module.span(loop))

@@ -184,7 +184,7 @@ def test_evaluation_is_shared_out_without_padding() -> None:
         PLAIN,
         """
         with torch.no_grad():
-            share_buffers(accelerator, model)
+            broadcast(list(model.buffers()))  # the main process's statistics, as under DataParallel
             for inputs, targets in loader:
                 inputs, targets = inputs.to(device), targets.to(device)
                 output = accelerator.unwrap_model(model)(inputs)
@@ -328,4 +328,39 @@ def test_the_configuration_file_says_the_same() -> None:
     text = launch_config(Options(target="accelerate", nproc=4))
     assert (
         "num_processes: 4\n" in text and "mixed_precision: 'no'\n" in text and "distributed_type: MULTI_GPU\n" in text
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        ("model = nn.Linear(4, 2).cuda(0)\n    model = nn.DataParallel(model)", "model = nn.Linear(4, 2)\n"),
+        ("model = nn.DataParallel(nn.Linear(4, 2).cuda(0)).cuda()", "model = nn.Linear(4, 2)\n"),
+        ("model = nn.Linear(4, 2)\n    model.cuda(0)\n    model = nn.DataParallel(model)", "model = nn.Linear(4, 2)\n"),
+        (
+            'model = nn.Linear(4, 2)\n    model.to("cuda:0")\n    model = nn.DataParallel(model)',
+            "model = nn.Linear(4, 2)\n",
+        ),
+        (
+            "model = nn.Linear(4, 2).cuda()\n    print(model(torch.ones(1, 4).cuda()))\n    model = nn.DataParallel(model)",
+            "model = nn.Linear(4, 2).cuda()\n",
+        ),
+        (
+            "model = nn.DataParallel(nn.Linear(4, 2).cuda())\n    where = next(model.parameters()).device",
+            "model = nn.Linear(4, 2).cuda()\n",
+        ),
+        ("model = nn.DataParallel(nn.Linear(4, 2).cuda().half())", "model = nn.Linear(4, 2).cuda().half()\n"),
+    ],
+    ids=["in its line", "within", "own line", "cuda:0", "called before", "asked where it is", "half"],
+)
+def test_the_model_is_moved_by_prepare_unless_something_needs_it_before(lines: str, left: str) -> None:
+    source = training("pass").replace("model = nn.DataParallel(nn.Linear(4, 2))", lines)
+    assert lines in source
+    conversion = convert(source, target="accelerate")
+    assert not conversion.questions
+    after = conversion.changes[0].after
+    assert (
+        left in after
+        and after.count(".cuda()") == left.count(".cuda()") + lines.count("print")
+        and '"cuda' not in after
     )

@@ -15,7 +15,6 @@ SUBJECTS = list(subjects())
 FIRST = ("h05_", "h09_", "h10_", "h31_", "h42_", "resnet_dp")  # in every test run
 # What differs, and why that is no fault of the conversion; anything else that is not EQUAL fails.
 INHERENT = {
-    "bert_dp": "on 4 processes the attention's key biases, whose gradient is zero but for rounding, go their own ways under AdamW",
     "h76_chosen_gpus": "its DataParallel names two devices",
     "h14_very_few_samples": "DataParallel itself uses 2 of 4 devices, so that there is nothing to compare with",
 }
