@@ -10,6 +10,7 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from migrator.facts.model import Clock, DeviceLiteral, Effect, Entry, GuardFact,
 from migrator.facts.neighbours import used_by_others
 from migrator.facts.reach import is_main_guard, other_programs, unreached
 from migrator.facts.resolve import Resolver, Told, Value
+from migrator.facts.shown_times import is_only_shown
 from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, dotted, names_in
 from migrator.load.project import Project
 
@@ -802,8 +804,10 @@ class Program:
         found = []
         for module, call in self.calls():
             clock = effects_of.clock(module, call, self.external(module, call))
-            if clock is not None and not is_settled(module, call):
-                found.append(clock)
+            if clock is None or is_settled(module, call):
+                continue
+            shown = clock.into == "name" and is_only_shown(self.resolver, module, call)
+            found.append(replace(clock, into="log") if shown else clock)
         return found
 
     @cached_property

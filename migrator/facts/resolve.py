@@ -299,6 +299,15 @@ class Resolver:
             for value in self.values(module, func):
                 if value.kind in ("function", "class") and value.module is not None and value.node is not None:
                     return value.module, value.node
+        return self._called_object(module, func) if "__call__" in self.methods else None
+
+    def _called_object(self, module: Module, func: ast.AST) -> tuple[Module, ast.AST] | None:
+        """The `__call__` of an object of the project's: `stopper = EarlyStopping()` and then `stopper(loss, model)`."""
+        for value in self.values(module, func):
+            if value.kind == "instance" and isinstance(value.node, ast.Call) and value.module is not None:
+                cls = self.definition(value.module.qualified(value.node.func), value.module)
+                if cls is not None and isinstance(cls[1], ast.ClassDef):
+                    return self.method(cls[0], cls[1], "__call__")
         return None
 
     def _held(self, module: Module, func: ast.Attribute) -> tuple[Module, ast.AST] | None:
@@ -796,14 +805,12 @@ def _what_fills(module: Module) -> dict[str, list[ast.AST]]:
 
 
 def _is_abstract(function: ast.AST) -> bool:
-    """A method that only says that there must be one: nothing but a docstring, `pass` or `raise`."""
+    """A method that only says that there must be one: nothing but a docstring and `pass`, or a `raise` before all else."""
     body = getattr(function, "body", None)
     if not isinstance(body, list):
         return False
-    return all(
-        isinstance(s, ast.Pass | ast.Raise) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
-        for s in body
-    )
+    said = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    return all(isinstance(s, ast.Pass) for s in said) or isinstance(said[0], ast.Raise)
 
 
 def _definition_value(definition: tuple[Module, ast.AST]) -> Value:

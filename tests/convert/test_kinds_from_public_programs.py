@@ -270,3 +270,81 @@ def test_data_that_the_program_deals_out_by_its_rank_is_asked_about(project, gua
         """
     )
     assert any("gives each process a part" in q.message for q in result.questions) is asked
+
+
+def test_times_that_stand_in_lines_of_a_log_are_each_process_s_own(project):
+    text, _ = project.train(
+        """
+        def time_string():
+            text = "[{}]".format(time.strftime("%H:%M", time.gmtime(time.time())))
+            return text
+        def print_log(line, file=None):
+            print(line)
+        ---
+        print_log("begin " + time_string())
+        print_log(str(datetime.datetime.now()))
+        """
+    )
+    assert "from_rank_zero" not in text
+
+
+def test_a_time_that_also_names_a_folder_is_one_for_all(project):
+    text, _ = project.train(
+        """
+        def stamp():
+            return "{}".format(time.strftime("%H%M"))
+        ---
+        print(stamp())
+        os.makedirs("runs/" + stamp())
+        """
+    )
+    assert "from_rank_zero(time.strftime" in text
+
+
+def test_others_wait_for_a_checkpoint_that_an_object_saves_when_it_is_called(project):
+    project.write(
+        "train.py",
+        """
+        import torch
+        from torch import nn
+
+
+        class Experiment:
+            def __init__(self):
+                self.model = self.build()
+
+            def build(self):
+                raise NotImplementedError
+                return None
+
+
+        class Keeper:
+            def __call__(self, loss, model):
+                self.save(model)
+
+            def save(self, model):
+                torch.save(model.state_dict(), "best.pth")
+
+
+        class Fit(Experiment):
+            def build(self):
+                return nn.DataParallel(nn.Linear(2, 2))
+
+            def train(self):
+                keeper = Keeper()
+                for _ in range(2):
+                    loss = self.model(torch.randn(4, 2)).sum()
+                    loss.backward()
+                    keeper(loss, self.model)
+                path = "./" + "best.pth"
+                self.model.load_state_dict(torch.load(path))
+
+
+        if __name__ == "__main__":
+            Fit().train()
+        """,
+    )
+    result = project.convert()
+    text = (project.folder / "train.py").read_text()
+    assert "        dist.barrier()\n        self.model.load_state_dict(" in text
+    assert not [d for d in result.diagnostics if "no call of this wrapped model" in d.message]
