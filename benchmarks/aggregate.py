@@ -93,7 +93,7 @@ def make_communication(documents: Sequence[dict[str, Any]]) -> tuple[Communicati
     errors = [d["profile_error"] for d in documents if d["profile_error"]]
     paths = [d["trace"] for d in documents if d["trace"]]
     if not paths:
-        return None, errors[0] if errors else "no trace was written"
+        return None, errors[0] if errors else "the program ended before its profile was taken"
     try:
         from benchmarks.trace import TraceError, read_shares
     except ImportError:

@@ -54,6 +54,7 @@ class _Found:
     communication: Communication | None = None
     largest: LargestBatch | None = None
     error: str | None = None
+    refused: str | None = None  # its error without a GPU, where it then ran with the CPU in the place of one
     no_memory: bool = False  # it failed for want of memory
     versions: dict[str, str | None] = field(default_factory=dict)  # as the process saw them
 
@@ -65,13 +66,18 @@ def benchmark(request: Request, progress: Progress | None = None, machine: Machi
     plans, missing = make_plans(request)
     found = {plan.name: _Found() for plan in plans}
     notes = [f"{plan.name}: {plan.note}" for plan in plans if plan.note]
+    interrupted = False
     with _folder(request.keep) as folder:
         try:
             _run_all(request, plans, found, folder, progress, notes)
             if request.max_batch:
                 _search_all(request, plans, found, folder, progress)
         except KeyboardInterrupt:
+            interrupted = True
             notes.append("Interrupted: this is what was measured until then.")
+    refused = {name: one.refused for name, one in found.items() if one.refused}
+    if refused:
+        notes.append(f"{', '.join(refused)}: {PRETENDED}. Without that: {next(iter(refused.values()))}.")
     variants = [_variant(plan, found[plan.name], request.arguments) for plan in plans] + missing
     order = ["single", "dp", *(form.name for form in request.forms)]
     variants.sort(key=lambda v: order.index(v.name))
@@ -89,6 +95,7 @@ def benchmark(request: Request, progress: Progress | None = None, machine: Machi
         windows_per_run=request.measuring.windows,
         rounds=request.rounds,
         notes=tuple(notes),
+        interrupted=interrupted,
     )
 
 
@@ -126,8 +133,7 @@ def _run_all(
                 except RunFailed as second:
                     one.error += f" — and with the CPU in the place of a GPU: {second}"
                 else:
-                    notes.append(f"{plan.name}: {PRETENDED}. Without that: {one.error}.")
-                    one.error = None
+                    one.refused, one.error = one.error, None
 
 
 def _run(

@@ -14,6 +14,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -181,7 +182,10 @@ def start(
     if plan.visible is not None:
         environment["CUDA_VISIBLE_DEVICES"] = plan.visible
     log = folder / "log.txt"
-    with log.open("wb") as out:
+    # Launcher and program leave their scratch files here; in `folder` the path may be too long for a socket.
+    scratch = tempfile.TemporaryDirectory(prefix="mgmigrate-run-", ignore_cleanup_errors=True)
+    with scratch, log.open("wb") as out:
+        environment["TMPDIR"] = scratch.name
         process = subprocess.Popen(
             command_of(plan, settings, _free_port()),
             cwd=cwd,

@@ -192,6 +192,7 @@ class Report:
     rounds: int = 0
     claims: tuple[Claim, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    interrupted: bool = False  # not all that was asked for was measured
 
     def variant(self, name: str) -> Variant | None:
         return next((v for v in self.variants if v.name == name), None)

@@ -44,6 +44,8 @@ def number(value: float | None, digits: int = 3) -> str:
         return "–"
     if value == 0:
         return "0"
+    if abs(value) < 0.005:
+        return "< 0.01"
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.{max(0, digits - 1 if abs(value) < 1 else digits - len(str(int(abs(value)))))}f}"
@@ -157,7 +159,7 @@ def largest_rows(report: Report) -> tuple[list[str], list[list[str]]]:
     unit = "device" if report.device == "cuda" else "process"
     if report.device == "cuda":
         head = ["variant", f"largest batch per {unit}", "in all", "samples/s", f"own batch per {unit}"]
-        head += ["did not fit", "GiB per 100 samples"]
+        head += ["did not fit", "MiB per sample"]
     else:
         head = [
             "variant",
@@ -165,14 +167,14 @@ def largest_rows(report: Report) -> tuple[list[str], list[list[str]]]:
             "samples/s",
             f"tried per {unit}",
             "samples/s",
-            "GiB per 100 samples",
+            "MiB per sample",
         ]
     rows = []
     for variant in report.variants:
         found = variant.largest
         if found is None:
             continue
-        each = gib(found.bytes_per_sample * 100) if found.bytes_per_sample else "–"
+        each = number(found.bytes_per_sample / 2**20) if found.bytes_per_sample else "–"
         if report.device == "cuda":
             batch = found.per_device_batch
             own = str(found.attempts[0].per_device_batch) if found.attempts else "–"

@@ -317,6 +317,8 @@ def _bench(request: forms.Request, output: Path | None, html: Path | None, outpu
     if output is not None:
         _write(output, json.dumps(dump(report), indent=1, ensure_ascii=False) + "\n")
     _show(report, output_format, html)
+    if report.interrupted:
+        raise typer.Exit(130)
     failed = [v for v in report.variants if v.status in ("failed", "not-available")]
     raise typer.Exit(4 if failed else 0)
 

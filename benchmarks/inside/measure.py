@@ -99,6 +99,8 @@ class Meter:
             return
         begun = self.clock()
         self.count += 1
+        if self.steps_file is not None:
+            os.pwrite(self.steps_file, b"%9d" % self.count, 0)
         if self.first_step is None:
             self.first_step = time.time() - self.settings["started"]
         number = self.count - self.warmup
@@ -107,8 +109,6 @@ class Meter:
         elif self.profiler is not None:
             self.step_profile()
         self.samples, self.wait, self.boundary = 0.0, 0.0, False
-        if self.steps_file is not None:
-            os.pwrite(self.steps_file, b"%9d" % self.count, 0)
         self.hook_seconds += self.clock() - begun
 
     def mark(self, number: int, optimizer: torch.optim.Optimizer) -> None:

@@ -114,6 +114,7 @@ def become(rank, ranks, folder, project):
         if ranks > 1:
             store = f"file://{folder}/store"
             os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks), STORE=store)
+            os.environ["LOCAL_WORLD_SIZE"] = str(ranks)
         for name in [n for n in sys.modules if n == "benchmarks" or n.startswith("benchmarks.")]:
             del sys.modules[name]
         sys.path = [str(RUN.parent), *(p for p in sys.path if os.path.isdir(os.path.join(p, "torch")) or "lib" in p)]

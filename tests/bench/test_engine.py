@@ -1,8 +1,11 @@
 """The whole benchmark: plans, turns, failures of one form, and a real one on the CPU."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,7 +123,7 @@ def test_a_form_that_fails_is_isolated(request_of, monkeypatch):
     assert report.variant("single").status == "failed"
     assert report.variant("ddp").status == "measured"
     text = to_text(report)
-    assert "single: OutOfMemoryError: CUDA out of memory" in text
+    assert "one device failed: OutOfMemoryError: CUDA out of memory" in text
     assert "NV12" in text
     assert "NCCL 2.28.3" in text
     assert "P2P" in text
@@ -147,6 +150,7 @@ def test_ctrl_c_gives_what_was_measured(request_of, monkeypatch):
     report, _ = run(request_of, monkeypatch, interrupted=3)
     assert [len(v.runs) for v in report.variants] == [1, 0, 1]
     assert "Interrupted" in to_text(report)
+    assert report.interrupted
 
 
 def test_a_converted_program_of_the_user_s_own(request_of, monkeypatch):
@@ -207,8 +211,6 @@ class Nvml:
 
 
 def test_nvml_is_sampled_by_uuid_beside_the_run():
-    import time
-
     with sampling(["GPU-0"], Nvml()) as found:
         time.sleep(0.15)
     assert found[0] == Sampled("GPU-0", 5, 10, found[0].utilisation, found[0].clocks, {"power cap"})
@@ -282,3 +284,39 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, words, said):
 def test_the_schema_is_shown():
     done = CliRunner().invoke(app, ["bench", "--schema"])
     assert done.exit_code == 0
+
+
+@pytest.mark.long
+def test_ctrl_c_at_the_terminal_shows_what_was_measured_and_leaves_nothing(tmp_path):
+    """The whole tool, interrupted while torchrun's second run goes on."""
+    project, scratch = tmp_path / "project", tmp_path / "scratch"
+    project.mkdir()
+    scratch.mkdir()
+    (project / "train.py").write_text(PROGRAM)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(scratch)}
+    environment["PYTHONPATH"] = str(Path(engine.__file__).parent.parent)
+    words = [sys.executable, "-m", "migrator", "bench", "train.py", "--gpus", "none", "--rounds", "2", "--steps", "3"]
+    said = tmp_path / "said"
+    with said.open("wb") as out:
+        tool = subprocess.Popen(words, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=out, text=True)
+    limit = time.monotonic() + 240
+    while "[3/4]" not in said.read_text() and time.monotonic() < limit:
+        time.sleep(0.1)
+    time.sleep(4)
+    assert carrying(str(scratch)) > 1  # the tool, and what it started
+    tool.send_signal(signal.SIGINT)
+    text, _ = tool.communicate(timeout=60)
+    assert tool.returncode == 130
+    assert "Interrupted: this is what was measured until then" in text
+    assert "samples/s" in text
+    assert carrying(str(scratch)) == 0
+    assert list(scratch.iterdir()) == []
+
+
+def carrying(word):
+    """Living processes with a word in their environment."""
+    found = 0
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            found += word.encode() in entry.read_bytes()
+    return found

@@ -100,6 +100,16 @@ def test_too_few_steps_say_what_to_do(started, windows, count, said):
         started(text)
 
 
+def test_scratch_files_of_launcher_and_program_go_with_the_run(started, tmp_path):
+    import tempfile
+
+    text = "import tempfile\nopen(f'{folder}/where', 'w').write(tempfile.mkdtemp())\n" + WRITES
+    started(text)
+    made = Path((tmp_path / "out" / "where").read_text())
+    assert made.parent.parent == Path(tempfile.gettempdir())
+    assert not made.parent.exists()
+
+
 def test_ctrl_c_ends_the_run(started, tmp_path, monkeypatch):
     def interrupted(_):
         path = tmp_path / "out" / "pid"

@@ -166,3 +166,65 @@ def test_the_harness_takes_little_of_a_step(forked):
         windows=2,
     )
     assert ran.documents[0]["hook_share"] <= 0.02
+
+
+def test_a_module_is_run_as_python_m_runs_it(forked, tmp_path):
+    text = "from . import mine\nassert mine.HERE and __name__ == '__main__' and __package__ == 'pkg'\n" + LONG
+    files = {"pkg/__init__.py": "", "pkg/mine.py": "HERE = 1\n", "pkg/train.py": text}
+    ran = forked("raise SystemExit(9)\n", files=files, module="pkg.train", path=str(tmp_path / "project"))
+    assert ran.error is None
+    assert ran.documents[0]["finished"]
+
+
+def test_a_prelude_is_run_first(forked):
+    ran = forked("import builtins\nassert builtins.SHIM == 3\n" + LONG, prelude="import builtins\nbuiltins.SHIM = 3\n")
+    assert ran.error is None
+    assert ran.documents[0]["finished"]
+
+
+def test_torchvision_s_data_is_replaced_where_it_is_asked_for(forked):
+    text = """
+    import torch, torchvision
+    from torchvision import transforms
+    data = torchvision.datasets.CIFAR10("none", download=True, transform=transforms.ToTensor())
+    loader = torch.utils.data.DataLoader(data, batch_size=4)
+    p = torch.nn.Parameter(torch.ones(3, 1, 1))
+    o = torch.optim.SGD([p], 0.1)
+    for x, _ in loader:
+        o.zero_grad(); (x * p).mean().backward(); o.step()
+    """
+    ran = forked(text, fake_data=100)
+    assert ran.error is None
+    assert ran.documents[0]["samples"] == [4.0] * 6
+
+
+INSISTS = LONG.replace("model(x), y)", "model(x.cuda()), y.cuda())").replace(
+    "nn.Linear(32, 4)))", "nn.Linear(32, 4)).cuda(), device_ids=[0, 1])"
+)
+
+
+def test_a_program_that_insists_on_a_gpu_runs_on_the_cpu_in_its_place(forked):
+    refused = forked(INSISTS, variant="single")
+    assert "NVIDIA" in refused.error["message"] or "CUDA" in refused.error["message"]
+    (refused.folder / "error.0.json").unlink()
+    ran = forked(INSISTS, variant="single", pretend_cuda=True)
+    assert ran.error is None, ran.error
+    assert ran.documents[0]["finished"]
+    assert ran.documents[0]["work"]["device"] == "cpu"
+
+
+def test_ranks_that_insist_on_gpus_meet_over_gloo(forked):
+    text = DDP.replace('"gloo"', '"nccl"').replace(
+        "nn.Linear(256, 4))", "nn.Linear(256, 4)).cuda(), device_ids=[dist.get_rank()]"
+    )
+    text = text.replace("model = ", "torch.cuda.set_device(dist.get_rank())\nmodel = ").replace(
+        "model(x), y", "model(x.cuda()), y.cuda()"
+    )
+    ran = forked(text, ranks=2, pretend_cuda=True)
+    assert ran.error is None, ran.error
+    assert [d["finished"] for d in ran.documents] == [True, True]
+
+
+def test_the_launcher_can_read_how_far_the_program_is(forked):
+    ran = forked(LONG)
+    assert int((ran.folder / "steps").read_text()) == 2 + 3 * 2

@@ -3,8 +3,11 @@
 import gzip
 import json
 import os
+import subprocess
+import sys
 import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -221,3 +224,55 @@ def test_a_real_gloo_trace_agrees_with_the_clock(tmp_path):
         assert found.synchronisation == pytest.approx(found.communication)
         apart.append(abs(found.exposed / found.wall - truth["exposed"] / truth["wall"]))
     assert min(apart) < 0.02  # on a busy machine the clock's own readings are late now and then
+
+
+def big_trace(path, size):
+    """Of `size` bytes: steps of 10 ms, of which 4 ms are communication and 1.5 ms of those exposed; events as long as Kineto's."""
+    note = {"External id": 12345, "Call stack": "x" * 180, "registers per thread": 168, "grid": [64, 16, 1]}
+    with path.open("w", encoding="utf-8") as file:
+        file.write('{"schemaVersion": 1, "traceEvents": [\n')
+        written, number = 0, 0
+        while written < size:
+            t = 1000 + number * 10_000
+            listed = [step(number, t, 10_000), nccl(t + 4000, 2500), nccl(t + 6500, 1500)]
+            listed += [kernel(t + 500 + 60 * i, 60) for i in range(100)]
+            listed += [x("aten::mm", "cpu_op", t + 50 * i, 40) for i in range(100)]
+            for one in listed:
+                one["args"] = {**note, **one["args"]}
+            text = ",\n".join(json.dumps(one) for one in listed)
+            written += file.write(("" if number == 0 else ",\n") + text)
+            number += 1
+        file.write("]}")
+    return number
+
+
+READS = """
+import resource, sys, time
+from pathlib import Path
+from benchmarks.trace import read_shares
+begun = time.process_time()
+(found,) = read_shares(Path(sys.argv[1]))
+print(time.process_time() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, found.steps, found.communication / found.wall, found.exposed / found.wall)
+"""
+
+
+@pytest.mark.long
+def test_a_trace_of_a_gigabyte_is_read_in_linear_time_and_little_memory(tmp_path):
+    """Half of it and all of it: seconds and bytes of the process that reads."""
+    seen = []
+    for size in (500_000_000, 1_000_000_000):
+        path = tmp_path / "t.json"
+        steps = big_trace(path, size)
+        words = [sys.executable, "-c", READS, str(path)]
+        done = subprocess.run(
+            words, capture_output=True, text=True, check=True, timeout=900, cwd=Path(trace.__file__).parent.parent
+        )
+        path.unlink()
+        seconds, peak, counted, share, exposed = map(float, done.stdout.split())
+        print(f"{size / 1e6:.0f} MB: {seconds:.0f} s, {peak / 2**20:.0f} MiB")
+        assert counted == steps
+        assert (share, exposed) == pytest.approx((0.4, 0.15), abs=0.02)
+        assert peak < 4 * 2**30
+        seen.append((seconds, peak))
+    assert seen[1][0] < 2.6 * seen[0][0]
+    assert seen[1][1] - seen[0][1] < 500_000_000
