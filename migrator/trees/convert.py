@@ -8,7 +8,7 @@ enough of it.  Nothing is written.
 from __future__ import annotations
 
 import gc
-import multiprocessing
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,11 +47,13 @@ Result = Conversion | SourceError | LeftAlone | None
 
 def convert_entries(entries: Sequence[Entry], options: Options, choose: Choice | None = None) -> Iterator[Result]:
     """Convert every entry; an internal error is a result too, unless there is only one entry."""
-    if len(entries) < ENOUGH or "fork" not in multiprocessing.get_all_start_methods():
+    if len(entries) < ENOUGH or not hasattr(os, "fork"):
         for entry in entries:
             yield _convert(entry, options, choose, alone=len(entries) == 1)
             _let_go(len(entries))
         return
+    import multiprocessing  # takes as long to import as a small program to convert
+
     yield _convert(entries[0], options)  # what this loads, the workers have
     with multiprocessing.get_context("fork").Pool(WORKERS, _begin, (options,)) as pool:
         yield from pool.imap(_work, entries[1:], chunksize=_CHUNK)

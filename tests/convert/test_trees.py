@@ -1,5 +1,6 @@
 """Whole trees as people have them: what is converted, what is passed over, and what is said about it."""
 
+import multiprocessing
 import os
 import subprocess
 from pathlib import Path
@@ -169,8 +170,8 @@ def test_two_processes_do_what_one_does(cli, tmp_path, monkeypatch):
     one = cli("convert", ".", "--format", "json")
     monkeypatch.setattr(tree, "ENOUGH", 4)
     started = []
-    context = tree.multiprocessing.get_context
-    monkeypatch.setattr(tree.multiprocessing, "get_context", lambda kind: started.append(kind) or context(kind))
+    context = multiprocessing.get_context
+    monkeypatch.setattr(multiprocessing, "get_context", lambda kind: started.append(kind) or context(kind))
     two = cli("convert", ".", "--format", "json")
     assert started == ["fork"]
     assert (two.code, two.stdout) == (one.code, one.stdout)
