@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.loaders import DATA_LOADER
 from migrator.facts.reader import Reader, in_message, is_at
 from migrator.facts.syntax import Module, Scope, argument, dotted
@@ -17,7 +18,7 @@ from migrator.facts.training import Loader
 _RATE = re.compile(r"(^|[._])(base_)?lr$|learning_rate|warm", re.IGNORECASE)
 
 
-def check_batch_uses(reader: Reader, module: Module, loop: ast.For) -> None:
+def check_batch_uses(reader: Reader, module: Module, loop: BatchLoop) -> None:
     """Second uses of the batch size that mean the size of this process's batches."""
     for loader in reader.training.loaders:
         _check_batch_text(reader, loader)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.batch_loops import BatchLoop, draws_in
 from migrator.facts.flow import draws_random
 from migrator.facts.loaders import is_counting
 from migrator.facts.reader import Reader, is_at
@@ -14,21 +15,19 @@ from migrator.facts.syntax import FunctionNode, Module, Scope, dotted, names_in
 from migrator.facts.training import Loader
 
 
-def read_epochs(reader: Reader, module: Module, loop: ast.For) -> None:
+def read_epochs(reader: Reader, module: Module, loop: BatchLoop) -> None:
     """The loop over epochs around the batch loop, directly or around the one call of its function."""
     current: tuple[Module, ast.AST] = (module, loop)
     for _ in range(4):
         owner, node = current
         for ancestor in owner.ancestors(node):
-            if isinstance(ancestor, ast.While):
-                reader.training.epoch_loop = owner.span(ancestor)
-                reader.order_obstacle(owner, ancestor, "epochs are not counted by a for loop")
-                return
-            if isinstance(ancestor, ast.For):
-                if not isinstance(ancestor.target, ast.Name) or not is_counting(ancestor.iter):
+            if isinstance(ancestor, ast.For | ast.While):
+                if not _counts_epochs(ancestor):
                     reader.training.epoch_loop = owner.span(ancestor)
                     reader.order_obstacle(owner, ancestor, "epochs are not counted by a for loop")
+                    _check_epoch_draws(reader, owner, ancestor, node)
                     return
+                assert isinstance(ancestor, ast.For)
                 _epoch_found(reader, owner, ancestor, node)
                 return
             if isinstance(ancestor, FunctionNode):
@@ -47,6 +46,12 @@ def read_epochs(reader: Reader, module: Module, loop: ast.For) -> None:
         else:
             break
     reader.order_obstacle(module, loop, "no loop over epochs was found around the training loop")
+    if draws_in(reader.program, module, loop) is not None:
+        reader.training.epoch_loop = module.span(loop)  # there are no other turns
+
+
+def _counts_epochs(loop: ast.For | ast.While) -> bool:
+    return isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and is_counting(loop.iter)
 
 
 def _epoch_found(reader: Reader, module: Module, epochs: ast.For, inner: ast.AST) -> None:
@@ -72,7 +77,7 @@ def _epoch_found(reader: Reader, module: Module, epochs: ast.For, inner: ast.AST
         reader.training.loader_in_epoch_scope = name
 
 
-def _check_epoch_draws(reader: Reader, module: Module, epochs: ast.For, inner: ast.AST) -> None:
+def _check_epoch_draws(reader: Reader, module: Module, epochs: ast.For | ast.While, inner: ast.AST) -> None:
     """Random numbers that an epoch draws outside its batches: all processes would draw their own."""
     for statement in epochs.body:
         if inner is statement or inner in set(ast.walk(statement)):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.batch_loops import BatchLoop, loaders_of
 from migrator.facts.flow import Flow
-from migrator.facts.loaders import for_loops, loaders_of
+from migrator.facts.loaders import for_loops
 from migrator.facts.reader import Reader, in_message, is_at
 from migrator.facts.shares import meters_of
 from migrator.facts.syntax import Module, argument, dotted, has_unpacking
@@ -16,7 +17,7 @@ from migrator.facts.training import EvaluationLoop, Loader
 from migrator.facts.training_loaders import loader_of
 
 
-def read_evaluations(reader: Reader, module: Module, training_loop: ast.For) -> None:
+def read_evaluations(reader: Reader, module: Module, training_loop: BatchLoop) -> None:
     for owner, loop in for_loops(reader.program):
         if loop is training_loop:
             continue

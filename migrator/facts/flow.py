@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from migrator.facts import losses
+from migrator.facts.batch_loops import BatchLoop, draws_in
+from migrator.facts.iterators import loaders_in
+from migrator.facts.model_calls import model_called
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.program import Program
 from migrator.facts.resolve import Value
-from migrator.facts.syntax import Module, Span, argument, dotted, names_in
+from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking, names_in
 
 # Methods that keep one row per sample.
 _ROWWISE = frozenset(
@@ -76,6 +79,8 @@ _METER_METHODS = frozenset(
         "print",
     ]
 )
+# What gives something else than tensors.
+NO_TENSORS = frozenset(["numpy", "items", "values"])
 # Functions that give their first argument's rows in another type.
 _TAKES_OVER = frozenset(
     [
@@ -117,21 +122,32 @@ class Obstacles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The names that hold a batch or parts of it; `tensors` are those that hold one tensor, as far as can be seen."""
+    """The names that hold a batch or parts of it; `tensors` are those that hold one tensor, as far as can be seen.
+
+    `draws` are the calls that give a batch: `next(it)`.
+    """
 
     names: set[str]
     tensors: set[str]
+    draws: frozenset[ast.Call] = frozenset()
 
 
-def given_by(module: Module, loop: ast.For | ast.FunctionDef) -> Given:
+def given_by(program: Program, module: Module, loop: BatchLoop | ast.FunctionDef) -> Given:
     """What a loop over a loader gives to each turn."""
     if isinstance(loop, ast.FunctionDef):
         return Given(set(), set())
+    draws = draws_in(program, module, loop)
+    drawn = (
+        Given(set(draws.names), set(draws.parts), frozenset(draws.calls)) if draws is not None else Given(set(), set())
+    )
+    if isinstance(loop, ast.While) or (draws is not None and not loaders_in(program, module, loop.iter)):
+        return drawn
     target = loop.target
     if isinstance(target, ast.Tuple) and len(target.elts) == 2 and _is_enumerate(module, loop.iter):
         target = target.elts[1]
     names = names_in(target)
-    return Given(names, set(names) if isinstance(target, ast.Tuple | ast.List) else set())
+    tensors = set(names) if isinstance(target, ast.Tuple | ast.List) else set()
+    return Given(names | drawn.names, tensors | drawn.tensors, drawn.draws)
 
 
 def _is_enumerate(module: Module, node: ast.expr) -> bool:
@@ -148,6 +164,16 @@ def _is_enumerate(module: Module, node: ast.expr) -> bool:
     return False
 
 
+class _Probe:
+    """Counts obstacles instead of reporting them."""
+
+    def __init__(self, program: Program):
+        self.program, self.local_loss, self.found = program, False, 0
+
+    def obstacle(self, module: Module, node: ast.AST, note: str) -> None:
+        self.found += 1
+
+
 class Flow:
     """Follows one batch through the body of a loop.
 
@@ -158,7 +184,7 @@ class Flow:
         self,
         reader: Obstacles,
         module: Module,
-        loop: ast.For | ast.FunctionDef,
+        loop: BatchLoop | ast.FunctionDef,
         evaluation: bool = False,
         given: Given | None = None,
     ):
@@ -171,13 +197,14 @@ class Flow:
         self.counting = ""
         self.uncountable = ""
         self.model_calls: list[Span] = []
-        given = given or given_by(module, loop)
+        given = given or given_by(self.program, module, loop)
         self.targets = given.names
         self.fresh: set[str] = set(self.targets)  # names that this step has given a value
         self.again = False
+        self.depth = 0  # of functions that take a batch apart
         for name in self.targets:
             self.kinds[name] = "rows"
-        self.tensors = given.tensors
+        self.tensors, self.draws = given.tensors, given.draws
 
     def stop(self, node: ast.AST, note: str) -> None:
         self.reader.obstacle(self.module, node, note)
@@ -227,6 +254,9 @@ class Flow:
             ast.Break | ast.Continue | ast.Pass | ast.Global | ast.Import | ast.ImportFrom | ast.Assert | ast.Delete,
         ):
             return
+        elif isinstance(node, ast.Try) and any(call in self.draws for call in ast.walk(node)):
+            for way in (node.body, *(handler.body for handler in node.handlers)):
+                self.read(way)  # it begins the loader again, on all processes alike
         elif isinstance(node, ast.Try):
             self.stop(node, "an exception on one process would leave the others waiting")
         elif isinstance(node, ast.Return | ast.Raise):
@@ -583,15 +613,17 @@ class Flow:
         return "figure"
 
     def _call_kind(self, node: ast.Call) -> str | None:
+        if node in self.draws:
+            return "rows"
         arguments = [*node.args, *(k.value for k in node.keywords)]
         kinds = [self.kind(a) for a in arguments]
         func = node.func
-        if self.program.is_wrapped(self.module, func) and not (
-            isinstance(func, ast.Attribute) and func.attr in ("train", "eval", "state_dict", "zero_grad")
-        ):
+        is_read = isinstance(func, ast.Attribute) and func.attr in ("train", "eval", "state_dict", "zero_grad")
+        model = None if is_read else model_called(self.program, self.module, node)
+        if model is not None:
             self.forwards += 1
             self.model_calls.append(self.module.span(func))
-            if not self.evaluation and is_past_wrapper(self.program, self.module, func):
+            if not self.evaluation and is_past_wrapper(self.program, *model):
                 self.stop(node, "the model is run past its wrapper")
             if any(k not in (None, "rows") for k in kinds):
                 self.stop(node, "what the model is given is more than this batch's samples")
@@ -600,7 +632,8 @@ class Flow:
                 self.stop(node, f"{', '.join(sorted(carried))} comes from the step before")
             if not self.evaluation:
                 for given, kind in zip(arguments, kinds, strict=True):
-                    if kind is None and not self._is_setting(given):
+                    handed = model[1] is not func and self.program.is_wrapped(self.module, given)
+                    if kind is None and not handed and not self._is_setting(given):
                         self.stop(
                             given, "the model is given more than the batch, which DataParallel shared out as well"
                         )
@@ -650,7 +683,34 @@ class Flow:
             return "rows"
         if isinstance(func, ast.Attribute) and func.attr == "scale" and kinds == ["loss"]:
             return "loss"
-        return "figure"
+        return "rows" if receiver is None and self._is_taken_apart(node, kinds) else "figure"
+
+    def _is_taken_apart(self, node: ast.Call, kinds: list[str | None]) -> bool:
+        """True where a function of the program's own only takes a batch apart, moves its parts and gives them back."""
+        callee = self.program.resolver.callee(self.module, node)
+        if (
+            callee is None
+            or not isinstance(callee[1], ast.FunctionDef)
+            or set(kinds) - {None, "rows"}
+            or self.depth > 2
+        ):
+            return False
+        module, function = callee[0], callee[1]
+        body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+        last = body[-1] if body else None
+        plain = all(isinstance(s, ast.Assign) and _binds_names(s) for s in body[:-1]) and not function.decorator_list
+        if not plain or not isinstance(last, ast.Return) or last.value is None or has_unpacking(node):
+            return False
+        if any(isinstance(n, ast.Attribute) and n.attr in NO_TENSORS for n in ast.walk(function)):
+            return False
+        names = [a.arg for a in function.args.args][1 if module.scopes[function].self_name is not None else 0 :]
+        given = {name for i, name in enumerate(names) if self.kind(argument(node, name, i)) == "rows"}
+        inside = Flow(_Probe(self.program), module, function, given=Given(given, set()))
+        inside.depth = self.depth + 1
+        inside.read(body[:-1])
+        parts = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
+        rows = all(inside.kind(part) == "rows" for part in parts)
+        return rows and not inside.forwards and isinstance(inside.reader, _Probe) and not inside.reader.found
 
     def _is_setting(self, node: ast.expr) -> bool:
         """True for numbers, words and the like: what DataParallel gave to every replica as it was."""
@@ -730,6 +790,12 @@ def is_parameter(program: Program, module: Module, node: ast.AST) -> bool:
             if value.name.endswith(".Parameter") or argument(value.node, "requires_grad", None) is not None:
                 return True
     return False
+
+
+def _binds_names(node: ast.Assign) -> bool:
+    """True for an assignment to plain names."""
+    parts = [p for t in node.targets for p in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t])]
+    return all(isinstance(part, ast.Name) for part in parts)
 
 
 def node_value(node: ast.Return | ast.Raise) -> ast.expr | None:

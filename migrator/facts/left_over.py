@@ -9,13 +9,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
+from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.flow import Flow
 from migrator.facts.syntax import Module, dotted, names_in
 
 _COLLECTS = frozenset(["append", "extend", "add", "push", "insert", "put", "accumulate", "record", "add_batch"])
 
 
-def left_over(module: Module, loop: ast.For, flow: Flow, shown: Callable[[Module, ast.AST], bool]) -> Iterator[ast.AST]:
+def left_over(
+    module: Module, loop: BatchLoop, flow: Flow, shown: Callable[[Module, ast.AST], bool]
+) -> Iterator[ast.AST]:
     """The first read of each such value, outside of messages."""
     for name in _values(loop, flow):
         reads = _elsewhere(module, loop, name) if "." in name else _behind(module, loop, name)
@@ -25,21 +28,21 @@ def left_over(module: Module, loop: ast.For, flow: Flow, shown: Callable[[Module
                 break
 
 
-def read_behind(module: Module, loop: ast.For, name: str) -> bool:
+def read_behind(module: Module, loop: BatchLoop, name: str) -> bool:
     """True when a name, or an attribute, is read behind the loop, or where else it can be seen: globals, closures."""
     if "." in name:
         return any(True for _ in _elsewhere(module, loop, name))
     return any(True for _ in _behind(module, loop, name)) or _is_read_elsewhere(module, loop, name)
 
 
-def is_handed_on(module: Module, loop: ast.For, name: str) -> bool:
+def is_handed_on(module: Module, loop: BatchLoop, name: str) -> bool:
     """True for an object that something outside of the loop is given, and may ask later."""
     scope, place = module.scope_of.get(loop, module.scope), module.span(loop)
     reads = [n for n in module.nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
     return any(module.scope_of.get(n) is scope and not place.contains(module.span(n)) for n in reads)
 
 
-def _is_read_elsewhere(module: Module, loop: ast.For, name: str) -> bool:
+def _is_read_elsewhere(module: Module, loop: BatchLoop, name: str) -> bool:
     """Reads of the same variable in other scopes; comprehensions of the loop itself are not among them."""
     scope, place = module.scope_of.get(loop, module.scope), module.span(loop)
     owner = module.scope if name in scope.globals else scope
@@ -55,7 +58,7 @@ def _is_read_elsewhere(module: Module, loop: ast.For, name: str) -> bool:
     return False
 
 
-def _values(loop: ast.For, flow: Flow) -> list[str]:
+def _values(loop: BatchLoop, flow: Flow) -> list[str]:
     known = {name for name, kind in flow.figures.items() if kind != "other"}
     found = dict.fromkeys(name for name, kind in flow.figures.items() if kind == "other")
     found |= dict.fromkeys(name for name, kind in flow.kinds.items() if kind)
@@ -72,7 +75,7 @@ def _values(loop: ast.For, flow: Flow) -> list[str]:
     return [name for name in found if name not in known and name != "self"]
 
 
-def _behind(module: Module, loop: ast.For, name: str) -> Iterator[ast.AST]:
+def _behind(module: Module, loop: BatchLoop, name: str) -> Iterator[ast.AST]:
     """Reads of a name behind the loop, or before it in the next epoch, until the name gets another value."""
     scope, end = module.scope_of.get(loop), module.span(loop).end
     nodes = [n for n in module.nodes if isinstance(n, ast.Name) and n.id == name and module.scope_of.get(n) is scope]
@@ -98,7 +101,7 @@ def _until_bound(module: Module, nodes: list[ast.Name]) -> Iterator[ast.AST]:
         return
 
 
-def _elsewhere(module: Module, loop: ast.For, name: str) -> Iterator[ast.AST]:
+def _elsewhere(module: Module, loop: BatchLoop, name: str) -> Iterator[ast.AST]:
     """Reads of an attribute anywhere in the file but in the loop."""
     place = module.span(loop)
     for node in module.nodes:

@@ -28,11 +28,10 @@ def is_counting(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and dotted(node.func) in ("range", "trange", "xrange", "tqdm.trange")
 
 
-def loaders_of(program: Program, module: Module, loop: ast.For) -> list[tuple[Module, ast.Call]]:
-    """The DataLoader calls that a loop may go over; none where it may go over something else."""
-    values = program.resolver.values(module, iterated(program, module, loop.iter))
+def loaders_at(program: Program, module: Module, node: ast.expr) -> list[tuple[Module, ast.Call]]:
+    """The DataLoader calls that an expression may be; none where it may be something else."""
     found = []
-    for value in values:
+    for value in program.resolver.values(module, node):
         if value.kind == "call" and value.name in DATA_LOADER and isinstance(value.node, ast.Call) and value.module:
             found.append((value.module, value.node))
         elif not (value.kind == "constant" and getattr(value.node, "value", 0) is None):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.reader import Reader
 from migrator.facts.syntax import Module
 
@@ -66,7 +67,7 @@ def check_wraps(reader: Reader) -> None:
         reader.obstacle(module, reader.node(module, one.at), f"{one.name} has rules of its own")
 
 
-def check_model_uses(reader: Reader, module: Module, loop: ast.For) -> None:
+def check_model_uses(reader: Reader, module: Module, loop: BatchLoop) -> None:
     program = reader.program
     for owner in program.modules:
         for node in owner.nodes:

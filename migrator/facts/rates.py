@@ -36,9 +36,9 @@ def view_epochs(program: Program, training: Training, steps: list[OptimizerStep]
     if steps[0].odd and "closure" not in steps[0].odd:
         return f"whether a step is taken was not understood: {steps[0].odd}"
     module = program.module_at(training.epoch_loop)
-    loop = next(n for n in module.nodes if isinstance(n, ast.For) and module.span(n) == training.epoch_loop)
-    epochs = _count(module, loop.iter)
-    if epochs is None:
+    loop = next((n for n in module.nodes if isinstance(n, ast.For) and module.span(n) == training.epoch_loop), None)
+    epochs = _count(module, loop.iter) if loop is not None else None
+    if loop is None or epochs is None:
         return "the number of epochs was not understood"
     names = _optimizer_names(program, module, loop, steps[0])
     if not names:

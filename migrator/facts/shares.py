@@ -5,9 +5,9 @@ In: a `Reader` and the training loop.  Out: loss and meters in `Training`, and o
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
+from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.flow import Flow
 from migrator.facts.left_over import is_handed_on, left_over, read_behind
 from migrator.facts.reader import Reader, in_message
@@ -15,7 +15,7 @@ from migrator.facts.syntax import Module
 from migrator.facts.training import Meter
 
 
-def read_shares(reader: Reader, module: Module, loop: ast.For) -> None:
+def read_shares(reader: Reader, module: Module, loop: BatchLoop) -> None:
     """Follow a share of the batch: whatever is not known to be right for a share is an obstacle."""
     flow = Flow(reader, module, loop)
     flow.follow()
@@ -28,7 +28,7 @@ def read_shares(reader: Reader, module: Module, loop: ast.For) -> None:
         reader.obstacle(module, loop, "the model is called more than once in a step")
 
 
-def meters_of(reader: Reader, module: Module, loop: ast.For, flow: Flow) -> Iterator[Meter]:
+def meters_of(reader: Reader, module: Module, loop: BatchLoop, flow: Flow) -> Iterator[Meter]:
     """Figures of the loop that can be put together over processes."""
     for kind in ("object", "sum", "mean"):
         names = tuple(
@@ -41,7 +41,7 @@ def meters_of(reader: Reader, module: Module, loop: ast.For, flow: Flow) -> Iter
             yield Meter(kind, names, module.span(loop))
 
 
-def _check_figures(reader: Reader, module: Module, loop: ast.For, flow: Flow) -> None:
+def _check_figures(reader: Reader, module: Module, loop: BatchLoop, flow: Flow) -> None:
     """A figure that cannot be put together must not be read after the loop, messages apart."""
     for node in left_over(module, loop, flow, in_message):
         reader.obstacle(module, node, f"{module.segment(node)} would cover this process's share only")

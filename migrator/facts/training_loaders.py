@@ -7,25 +7,33 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.batch_loops import BatchLoop, draws_in, loaders_of, other_readers
 from migrator.facts.flow import draws_random, is_none
-from migrator.facts.loaders import for_loops, is_endless, is_stream, loaders_of, unpacks_harmless
+from migrator.facts.loaders import is_endless, is_stream, iterated, loaders_at, unpacks_harmless
 from migrator.facts.reader import Reader
 from migrator.facts.syntax import Module, argument, has_unpacking
 from migrator.facts.training import Loader
 
 
-def read_loader(reader: Reader, module: Module, loop: ast.For) -> None:
+def read_loader(reader: Reader, module: Module, loop: BatchLoop) -> None:
     found = loaders_of(reader.program, module, loop)
     if not found:
-        reader.obstacle(module, loop.iter, "the loader of the training loop could not be found")
+        anchor = loop.iter if isinstance(loop, ast.For) else loop.test
+        reader.obstacle(module, anchor, "the loader of the training loop could not be found")
+    elif draws_in(reader.program, module, loop) is not None:
+        reader.order_obstacle(module, loop, "its batches are drawn from an iterator, which knows of no epochs")
+    elif isinstance(loop, ast.For) and not loaders_at(
+        reader.program, module, iterated(reader.program, module, loop.iter)
+    ):
+        reader.order_obstacle(module, loop.iter, "its batches come from an iterator, which knows of no epochs")
     for owner, call in found:
         loader = loader_of(reader, owner, call, training=True)
         if loader is not None:
             reader.training.loaders.append(loader)
     calls = {call for _, call in found}
-    for other in for_loops(reader.program):
-        if other[1] is not loop and any(c in calls for _, c in loaders_of(reader.program, *other)):
-            reader.obstacle(other[0], other[1], "the training loader is read in another loop too")
+    for owner, other in other_readers(reader.program, module, loop, calls):
+        where = "read in another loop too" if isinstance(other, ast.For) else "also read outside of the training loop"
+        reader.obstacle(owner, other, f"the training loader is {where}")
 
 
 def loader_of(reader: Reader, module: Module, call: ast.Call, training: bool) -> Loader | None:

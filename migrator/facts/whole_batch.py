@@ -11,12 +11,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from migrator.facts.flow import Flow, Given, Obstacles, draws_random, given_by, is_parameter
+from migrator.facts.batch_loops import BatchLoop
+from migrator.facts.flow import NO_TENSORS, Flow, Given, Obstacles, draws_random, given_by, is_parameter
 from migrator.facts.left_over import read_behind
+from migrator.facts.model_calls import model_called
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking, names_in
 
-_NO_TENSORS = frozenset(["numpy", "items", "values"])
 _READS = frozenset(["train", "eval", "state_dict", "zero_grad", "parameters", "named_parameters", "load_state_dict"])
 
 
@@ -57,18 +58,18 @@ class _Use:
     statement: ast.stmt
 
 
-def whole_batch(reader: Obstacles, module: Module, loop: ast.For, step: Step | None = None) -> WholeBatch | None:
+def whole_batch(reader: Obstacles, module: Module, loop: BatchLoop, step: Step | None = None) -> WholeBatch | None:
     """Read a training loop, or the function that it calls for each batch.
 
     None when the model's call is not where its outputs can be put together.
     """
     if step is None:
-        return _Reader(reader, module, loop, given_by(module, loop)).read()
+        return _Reader(reader, module, loop, given_by(reader.program, module, loop)).read()
     given = _handed(reader, module, loop, step)
     return _Reader(reader, step.module, step.function, given).read() if given is not None else None
 
 
-def _handed(reader: Obstacles, module: Module, loop: ast.For, step: Step) -> Given | None:
+def _handed(reader: Obstacles, module: Module, loop: BatchLoop, step: Step) -> Given | None:
     """The parameters of a step function that hold the batch; the loop itself must not look at it further."""
     flow = Flow(reader, module, loop)
     statement = module.statement(step.call)
@@ -103,7 +104,7 @@ def _handed(reader: Obstacles, module: Module, loop: ast.For, step: Step) -> Giv
     return Given(set(kinds), {name for name, (_, is_tensor) in kinds.items() if is_tensor})
 
 
-def _seen_from_functions(module: Module, loop: ast.For, names: set[str]) -> Iterator[ast.Name]:
+def _seen_from_functions(module: Module, loop: BatchLoop, names: set[str]) -> Iterator[ast.Name]:
     """Reads of a loop's names in functions that are made outside of it."""
     scope, place = module.scope_of.get(loop, module.scope), module.span(loop)
     for node in module.nodes:
@@ -117,7 +118,7 @@ def _seen_from_functions(module: Module, loop: ast.For, names: set[str]) -> Iter
 
 
 class _Reader:
-    def __init__(self, reader: Obstacles, module: Module, loop: ast.For | ast.FunctionDef, given: Given):
+    def __init__(self, reader: Obstacles, module: Module, loop: BatchLoop | ast.FunctionDef, given: Given):
         self.reader, self.module, self.loop = reader, module, loop
         self.program = reader.program
         self.flow = Flow(reader, module, loop, given=given)
@@ -142,7 +143,7 @@ class _Reader:
             self.early += [use for branch in branches for use in self._uses(branch.test)]
             self.flow.kind(call)
         self._check_late(anchor)
-        if isinstance(self.loop, ast.For):
+        if not isinstance(self.loop, ast.FunctionDef):
             for node in _seen_from_functions(self.module, self.loop, set(self.sources)):
                 self.flow.stop(node, f"{node.id} is looked at in a function that is not given it")
         given = self._ancestors({name for call in calls for name in names_in_arguments(call)} & set(self.flow.kinds))
@@ -158,7 +159,8 @@ class _Reader:
         if not calls or not all(isinstance(s, ast.Assign | ast.AugAssign | ast.Expr) for s in statements):
             self.flow.stop(self.loop, "the model's call was not found")
             return []
-        past = [call for call in calls if is_past_wrapper(self.program, self.module, call.func)]
+        models = [(call, model_called(self.program, self.module, call)) for call in calls]
+        past = [call for call, model in models if model is not None and is_past_wrapper(self.program, *model)]
         if past:
             self.flow.stop(past[0], "the model is run past its wrapper")
             return []
@@ -178,7 +180,7 @@ class _Reader:
             if inner or any(made & names_in_arguments(call) for call in calls[1:]):
                 self.flow.stop(calls[-1], "a model is given the outputs of another")
                 return None
-            if len({dotted(call.func) for call in calls}) == len(calls) and not touched:
+            if not touched:
                 return statements[0]
         for ancestor in self.module.ancestors(calls[0]):
             if ancestor is self.loop:
@@ -221,7 +223,7 @@ class _Reader:
             func = func.value
         elif isinstance(func, ast.Attribute) and func.attr in _READS:
             return False
-        return self.program.is_wrapped(self.module, func)
+        return self.program.is_wrapped(self.module, func) or model_called(self.program, self.module, call) is not None
 
     def _statements_before(self, statement: ast.stmt) -> list[ast.stmt] | None:
         """Everything that a step does before the call's statement, which must be run in every step."""
@@ -246,7 +248,7 @@ class _Reader:
             given = _plain_values(node)
             if given and all(self.flow.kinds.get(target) == "rows" for target in given):
                 for target, value in given.items():
-                    if any(isinstance(n, ast.Attribute) and n.attr in _NO_TENSORS for n in ast.walk(value)):
+                    if any(isinstance(n, ast.Attribute) and n.attr in NO_TENSORS for n in ast.walk(value)):
                         self.no_tensors.add(target)
                     origin = names_in(value) & set(self.sources)
                     self.redefined.setdefault(target, []).append(node)

@@ -181,10 +181,9 @@ def test_each_branch_of_a_step_calls_the_model_once() -> None:
     ]
 
 
-def test_a_second_call_behind_the_first_keeps_the_batch_whole() -> None:
+def test_a_second_call_behind_the_first_is_put_together_too() -> None:
     again = MODEL + "            out = out + model(x)\n"
-    conversion = convert_program(Path("train.py"), Options(), Source("train.py", edited(SUM, (MODEL, again))))
-    assert conversion.way == "call" and "more than once" in conversion.reason
+    assert step(SUM, (MODEL, again))[2:4] == ["out = whole_batch(model(x))", "out = out + whole_batch(model(x))"]
 
 
 def test_nothing_is_put_together_where_only_one_process_goes() -> None:
