@@ -79,6 +79,8 @@ def read_script(project: Project, path: Path) -> Source:
 
 def _in_script(project: Project, options: Options, path: Path, source: Source) -> Iterator[LaunchLine]:
     is_page = path.name.lower().startswith("readme") or path.suffix in _PAGES
+    if "python" not in source.text.lower():
+        return
     visible = ""
     start = 0
     for number, line in enumerate(source.text.splitlines(keepends=True), 1):
