@@ -6,7 +6,9 @@ on the devices, a rank did not take the steps, a loss was not finite or all grad
 
 from __future__ import annotations
 
+import contextlib
 import math
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -48,7 +50,7 @@ def judge_before(record: Record, outcome: Outcome, devices: int, log: str = "") 
         if not record.steps:
             reason += ": it hangs, or needs a longer one (--timeout)"
     elif record.end is None:
-        reason = f"the original's process ended with code {outcome.processes[0].code} without a word"
+        reason = _ended_silently(outcome.processes[0].code, len(record.steps), log)
     if reason:
         return unverifiable(reason, (record.error or {}).get("text", ""), steps=len(record.steps))
     if not record.steps:
@@ -57,6 +59,16 @@ def judge_before(record: Record, outcome: Outcome, devices: int, log: str = "") 
             " optimizer, or training in a child process)"
         )
     return _judge_substance(record, devices)
+
+
+def _ended_silently(code: int | None, steps: int, log: str) -> str:
+    """A process that was killed, or ended itself past Python."""
+    how = f"code {code}"
+    with contextlib.suppress(ValueError):
+        how = f"signal {signal.Signals(-(code or 0)).name}"
+    said = [line.strip() for line in log.splitlines() if line.strip()]
+    last = f"; the last line it printed: {said[-1][:200]}" if said else " without a word"
+    return f"the original's process ended with {how} after {steps} optimizer steps{last}"
 
 
 def _judge_substance(record: Record, devices: int) -> Verdict | None:
@@ -235,6 +247,10 @@ def _judge_whole(result: Comparison, before: Record, ranks: Sequence[Record], sa
     census = before.census
     if any(what == "autocast" and on for what, on in census):
         result.note("autocast was run in float32: the precision that AMP takes away is not part of this check")
+    if any(what == "compile" for what, _ in census):
+        result.note(
+            "compiled layers were run as they are written: what torch.compile changes is not part of this check"
+        )
     if any(what == "DataParallel in threads" for what, _ in census):
         result.note("layers of the original wait for each other across replicas: its replicas ran in threads")
     for event in ranks[0].sharded:

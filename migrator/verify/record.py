@@ -288,7 +288,13 @@ def _seeded(session: Session, number: int | None, replica: int) -> contextlib.Ab
         with kept_states():
             set_seeds(session.settings.seed, "forward", number, replica)
             seeded = get_states() if number is not None and number < WATCHED_FORWARDS else None
-            yield
+            place = session.place
+            former = place.number, place.replica, place.functions
+            place.number, place.replica, place.functions = number, replica, 0
+            try:
+                yield
+            finally:
+                place.number, place.replica, place.functions = former
             if seeded is not None and changed(seeded):
                 session.counters["drawing forwards"] += 1
 

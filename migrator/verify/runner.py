@@ -24,7 +24,21 @@ import torch._dynamo
 import torch.distributed
 import torch.utils.data
 
-from . import determinism, draws, fakedata, noise, order, outputs, precision, record, resync, simcuda, simdist, simdp
+from . import (
+    backward_draws,
+    determinism,
+    draws,
+    fakedata,
+    noise,
+    order,
+    outputs,
+    precision,
+    record,
+    resync,
+    simcuda,
+    simdist,
+    simdp,
+)
 from .session import Session
 from .settings import RunSettings
 
@@ -92,6 +106,7 @@ def prepare(settings: RunSettings, server: socket.socket) -> Session:
     simdist.install(devices, session.folder, settings.collective_timeout)
     order.install(session)
     draws.install(session)
+    backward_draws.install(session)
     book = record.Book(session)
 
     def first_call() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -31,6 +32,14 @@ class Call:
 
     def dump(self) -> dict[str, Any]:
         return {"wrap": self.wrap, "bare": self.bare, "mode": self.training, "chunks": self.chunks, "ids": self.source}
+
+
+class Place(threading.local):
+    """Which replica's forward this thread is in."""
+
+    number: int | None = None  # of the call of the wrapped model
+    replica: int = 0
+    functions: int = 0  # applications of the program's own autograd functions so far
 
 
 @dataclass(slots=True)
@@ -63,6 +72,7 @@ class Session:
     read_samples: list[Any] = field(default_factory=list)  # sample numbers of batches read without gradients
     # -- what was seen in the whole run
     wraps: list[Any] = field(default_factory=list)  # wrapper modules in order of creation
+    place: Place = field(default_factory=Place)
     forwards: int = 0  # wrapped training calls, the number that seeds a replica's forward
     splitting: bool = False  # a class that splits the batch at the call was made
     second_epoch: bool = False

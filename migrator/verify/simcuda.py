@@ -111,6 +111,7 @@ def install(count: int) -> Devices:
     _patch_factories(devices)
     _patch_loading()
     _patch_autocast(devices)
+    _patch_compile(devices)
     _patch_device_property(devices)
     torch.backends.cudnn.is_acceptable = lambda tensor: False
     return devices
@@ -416,6 +417,25 @@ def _patch_autocast(devices: Devices) -> None:
         init(self, "cpu", dtype=torch.bfloat16, enabled=False)
 
     autocast.__init__ = patched
+
+
+def _patch_compile(devices: Devices) -> None:
+    """Compiled layers run as they are written: dynamo would trace the patches, and see the CPU."""
+    compile_, module_compile = torch.compile, torch.nn.Module.compile
+
+    def noted(*arguments: Any, **keywords: Any) -> Any:
+        devices.census["compile", 0] += 1
+        return compile_(*arguments, **keywords)
+
+    def noted_module(self: Any, *arguments: Any, **keywords: Any) -> None:
+        devices.census["compile", 0] += 1
+        module_compile(self, *arguments, **keywords)
+
+    torch.compile, torch.nn.Module.compile = noted, noted_module
+    if hasattr(torch.compiler, "set_stance"):
+        torch.compiler.set_stance("force_eager")  # the wrapper, and the names it gives, stay
+    else:  # before torch 2.6
+        torch._dynamo.config.disable = True
 
 
 def _patch_device_property(devices: Devices) -> None:
