@@ -10,6 +10,7 @@ from textwrap import indent
 
 from codemods.base import Context, Diagnostic, Rule
 from codemods.effects.print_once import plain_prints
+from codemods.processes.accelerator import construction
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
 from migrator.facts.syntax import Span
 
@@ -32,7 +33,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
         return
     name = context.accelerator(entry.first)
-    made, needed = _made(context, entry.first)
+    made, needed = construction(context, entry.first)
     start = f"{name} = {made}\n"
     if plain_prints(context) is None:
         os, edits = context.module(entry.first, "os")
@@ -72,33 +73,6 @@ def _trackers(context: Context) -> Iterator[Diagnostic]:
                 effect.at, f"the program's own log is kept, written by one process; accelerate's way is {offer}"
             )
             return
-
-
-def _made(context: Context, at: Span) -> tuple[str, list[Edit]]:
-    """The call of the constructor, with handlers only where an option asks for them."""
-    options = context.options
-    accelerator, edits = context.module(at, "accelerate.Accelerator")
-    needed = list(edits)
-    precision = options.amp if options.amp in ("bf16", "fp16") else "no"
-    arguments = [f'mixed_precision="{precision}"']
-    if context.sharing.way == "distributed" and options.batch == "global" and not options.batch_of_process:
-        name, edits = context.module(at, "accelerate.utils.DataLoaderConfiguration")
-        needed += edits
-        arguments.append(f"dataloader_config={name}(split_batches=True)")
-    handlers = []
-    wanted = dict.fromkeys([*(["find_unused_parameters=True"] if options.find_unused else []), *options.ddp_arguments])
-    if context.sharing.way != "call" and wanted:
-        name, edits = context.module(at, "accelerate.utils.DistributedDataParallelKwargs")
-        needed += edits
-        handlers.append(f"{name}({', '.join(wanted)})")
-    if options.pg_timeout:
-        name, edits = context.module(at, "accelerate.utils.InitProcessGroupKwargs")
-        delta, more = context.module(at, "datetime.timedelta")
-        needed += (*edits, *more)
-        handlers.append(f"{name}(timeout={delta}(seconds={options.pg_timeout}))")
-    if handlers:
-        arguments.append(f"kwargs_handlers=[{', '.join(handlers)}]")
-    return f"{accelerator}({', '.join(arguments)})", needed
 
 
 def _leave(context: Context, last: Span, name: str) -> tuple[Edit, ...]:

@@ -1,0 +1,92 @@
+"""Questions about files by which processes may part: one of them may just have made what the other looks for.
+
+In: a linked program.  Out: the questions, each with whether it is about a cache, and whether all processes come to it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from migrator.facts.alone import run_by_one
+from migrator.facts.caches import is_cache
+from migrator.facts.made_files import asked_about, is_made, whole_question
+from migrator.facts.program import Program
+from migrator.facts.syntax import Module, Span, dotted
+from migrator.facts.uniform import waits_for_all
+
+_DRAWS = ("torch.rand", "torch.utils.data.random_split", "torch.normal", "numpy.random.", "random.")
+_ENDS = ("sys.exit", "exit", "quit", "os._exit", "input")
+
+
+@dataclass(frozen=True, slots=True)
+class FileQuestion:
+    """An expression that asks for a file or folder; `by_all` when every process comes to it."""
+
+    at: Span
+    cache: bool
+    by_all: bool
+
+
+def file_questions(program: Program) -> Iterator[FileQuestion]:
+    """Questions about what the program makes itself, outside of what one process does alone."""
+    alone: list[Span] = []
+    answered: list[Span] = []
+    for module, node, call in _asking(program):
+        asked = asked_about(program, module, call)
+        if asked is None:
+            continue
+        cache = is_cache(program, module, node, asked)
+        if not cache and not (_divides(program, module, node) and is_made(program, module, node, asked)):
+            continue
+        if not cache and _is_made_before(program, module, node, asked):
+            continue
+        alone = alone or run_by_one(program)
+        at = whole_question(program, module, call, asked)
+        if any(other.contains(at) for other in answered):
+            continue
+        if any(place.contains(at) and not (cache and place == module.span(node)) for place in alone):
+            continue
+        by_all = waits_for_all(program, module.span(node))
+        if by_all:
+            answered.append(at)
+        yield FileQuestion(at, cache, by_all)
+
+
+def _asking(program: Program) -> Iterator[tuple[Module, ast.If, ast.Call]]:
+    """Calls in the tests of `if` statements that rank 0 does not answer for all already."""
+    for module in program.modules:
+        for node in module.nodes:
+            for call in ast.walk(node.test) if isinstance(node, ast.If) else ():
+                if isinstance(node, ast.If) and isinstance(call, ast.Call) and not _is_settled(module, call):
+                    yield module, node, call
+
+
+def _is_made_before(program: Program, module: Module, node: ast.If, asked: str) -> bool:
+    """True when each process has made the folder itself on its way to the test."""
+    scope, start = module.scope_of.get(node, module.scope).name, module.span(node).start
+    makers = [e for e in program.effects if e.path_text == asked and e.at.path == module.path]
+    if asked.isidentifier() and asked not in module.scope.bindings:
+        makers = [e for e in makers if e.scope == scope]
+    return bool(makers) and all(e.kind == "folder" and e.scope == scope and e.at.end <= start for e in makers)
+
+
+def _divides(program: Program, module: Module, node: ast.If) -> bool:
+    """True when a branch leaves, asks the user or draws random numbers: what all processes must do, or none."""
+    handled = {
+        n for h in ast.walk(node) if isinstance(h, ast.ExceptHandler) for n in ast.walk(h)
+    }  # goes on, or ends all
+    for part in (*node.body, *node.orelse):
+        for inner in ast.walk(part):
+            if isinstance(inner, ast.Return | ast.Raise | ast.Break | ast.Continue) and inner not in handled:
+                return True
+            if isinstance(inner, ast.Call):
+                name = program.external(module, inner)
+                if (dotted(inner.func) or "") in _ENDS or name.startswith(_DRAWS):
+                    return True
+    return False
+
+
+def _is_settled(module: Module, call: ast.Call) -> bool:
+    return any(isinstance(a, ast.Call) and dotted(a.func) == "from_rank_zero" for a in module.ancestors(call))
