@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace, SetArgument
+from migrator.facts.alone import run_by_one
 from migrator.facts.training import EvaluationLoop, Meter
 
 _HELPERS = {
@@ -29,7 +30,11 @@ def check(context: Context) -> Iterator[Diagnostic]:
         if loop.share and context.options.evaluation != "replicate":
             reason = "each process evaluates its own samples; the figures are added up"
             yield RULE.converted(loop.at, reason, *_share(context, loop), optional=True)
-        elif loop.model_calls and context.options.evaluation == "shard":
+            continue
+        if loop.networks and not any(place.contains(loop.at) for place in run_by_one(context.program)):
+            reason = "every process evaluates with rank 0's BatchNorm statistics"
+            yield RULE.converted(loop.at, reason, *_synchronised(context, loop, loop.networks))
+        if loop.model_calls and context.options.evaluation == "shard":
             yield RULE.question(loop.at, f"--eval shard: this loop cannot be shared out: {loop.why_not}")
         elif loop.model_calls:
             yield RULE.note(loop.at, f"every process evaluates all samples: {loop.why_not or 'as asked'}")

@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 
 from migrator.facts.batch_loops import BatchLoop, loaders_of
+from migrator.facts.evaluated import is_always_wrapped, unshared_networks
 from migrator.facts.flow import Flow
 from migrator.facts.loaders import for_loops
 from migrator.facts.reader import Reader, in_message, is_at
 from migrator.facts.shares import meters_of
-from migrator.facts.syntax import Module, argument, dotted, has_unpacking
+from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking
 from migrator.facts.training import EvaluationLoop, Loader
 from migrator.facts.training_loaders import loader_of
 
@@ -50,24 +51,34 @@ def _evaluation(reader: Reader, module: Module, loop: ast.For, loader_module: Mo
         why = "its loader shuffles"
     if not why and (loader is None or loader.batch is None):
         why = "its loader has no batch size"
+    if not why and not uses:
+        why = "it does not run the wrapped model"
+    if not why and not all(is_always_wrapped(reader.program, *_at(reader, use)) for use in uses):
+        why = "it also runs another network than the wrapped model"
     if not why and not flow.figures:
         why = "what it adds up was not recognised"
     if not why and not isinstance(
         module.statement(call) if loader_module is module else loader_module.statement(call), ast.Assign
     ):
         why = "its loader has no name of its own"
-    others = [
+    elsewhere = [
         o
         for o in for_loops(reader.program)
         if o[1] is not loop and any(c is call for _, c in loaders_of(reader.program, *o))
     ]
-    if not why and others:
+    if not why and elsewhere:
         why = "its loader is read in several places"
     text = loader.dataset_text if loader else ""
     if not why and loader is not None and _length_used(reader, loader):
         why = f"the length of {text} is used beside it"
     meters = list(meters_of(reader, module, loop, flow))
-    return EvaluationLoop(module.span(loop), loader, tuple(meters), not why, uses, why)
+    others = unshared_networks(reader.program, module, loop)
+    return EvaluationLoop(module.span(loop), loader, tuple(meters), not why, uses, why, others)
+
+
+def _at(reader: Reader, use: Span) -> tuple[Module, ast.AST]:
+    module = reader.program.module_at(use)
+    return module, next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == use)
 
 
 def _length_used(reader: Reader, loader: Loader) -> bool:

@@ -33,11 +33,18 @@ def is_past_wrapper(program: Program, module: Module, node: ast.AST, depth: int 
         if binding.kind == "assign" and binding.value is not None and not binding.path:
             if is_past_wrapper(program, module, binding.value, depth - 1):
                 return True
-        elif binding.kind == "param" and found is not None:
+    return any(is_past_wrapper(program, m, given, depth - 1) for m, given in given_for(program, module, node))
+
+
+def given_for(program: Program, module: Module, node: ast.AST) -> list[tuple[Module, ast.expr]]:
+    """What the calls of its function give for a parameter; nothing for what is none."""
+    found = module.lookup(node.id, module.scope_of.get(node, module.scope)) if isinstance(node, ast.Name) else None
+    given = []
+    for binding in found[1] if found is not None else ():
+        if binding.kind == "param" and found is not None:
             bound = found[0].parent is not None and found[0].parent.is_class
             for caller, call in program.resolver.call_sites(found[0].node):
                 position = binding.path[0] - (1 if bound else 0) if binding.path else None
-                given = argument(call, binding.target, position)
-                if given is not None and is_past_wrapper(program, caller, given, depth - 1):
-                    return True
-    return False
+                value = argument(call, binding.target, position)
+                given += [(caller, value)] if value is not None else []
+    return given

@@ -1,0 +1,44 @@
+"""Which networks an evaluation runs: the wrapped model, the network inside it, or a copy of it.
+
+In: the calls of a loop.  Out: whether each runs the wrapped model whatever the loop's function is given, and which networks have
+statistics of their own on each process, as a copy that averages the model's has, and the network that is called past its wrapper.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from migrator.facts.past_wrapper import given_for, is_past_wrapper
+from migrator.facts.program import Program
+from migrator.facts.syntax import Module, dotted, names_in
+
+_COPIES = frozenset(["deepcopy", "AveragedModel", "ModelEma", "ModelEmaV2", "ModelEmaV3", "ExponentialMovingAverage"])
+
+
+def is_always_wrapped(program: Program, module: Module, node: ast.AST, depth: int = 4) -> bool:
+    """True when an expression holds the wrapped model itself in every call of its function."""
+    if not depth or not program.is_wrapped(module, node) or is_copy(program, module, node):
+        return False
+    if is_past_wrapper(program, module, node):
+        return False
+    return all(
+        is_always_wrapped(program, caller, given, depth - 1) for caller, given in given_for(program, module, node)
+    )
+
+
+def is_copy(program: Program, module: Module, node: ast.AST) -> bool:
+    """True when an expression may hold a copy of a model."""
+    return any(value.name.rpartition(".")[2] in _COPIES for value in program.resolver.values(module, node))
+
+
+def unshared_networks(program: Program, module: Module, loop: ast.For) -> tuple[str, ...]:
+    """What the loop calls although no wrapper gives all processes the same statistics of it, as it is spelled there."""
+    found: dict[str, None] = {}
+    bound = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for node in ast.walk(loop):
+        func = node.func if isinstance(node, ast.Call) else None
+        if not isinstance(func, ast.Name | ast.Attribute) or dotted(func) is None or names_in(func) & bound:
+            continue
+        if is_copy(program, module, func) or is_past_wrapper(program, module, func):
+            found[module.segment(func)] = None
+    return tuple(found)
