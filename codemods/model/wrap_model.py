@@ -18,10 +18,17 @@ def check(context: Context) -> Iterator[Diagnostic]:
     if context.accelerate or context.sharing.way not in ("distributed", "batch"):
         return
     inlined: set[object] = set()
+    left_out = context.sharing.training.left_out if context.sharing.training is not None else []
     for wrap in context.program.wraps:
         text, edits = _wrapping(context, wrap)
         guard = next((g for g in wrap.guards if g.parallel), None)
         reason = _REASON
+        if left_out:
+            text = f"zeros_for_unused({text})"
+            edits.append(context.helper(wrap.at, "zeros_for_unused"))
+            reason += (
+                f"; what a step leaves out has zeros ({left_out[0].note}: {left_out[0].at.path}:{left_out[0].at.line})"
+            )
         if guard is not None:
             reason += "; the process group, not a flag, decides that the model is wrapped"
         if guard is not None and not (guard.exclusive or guard.alone):

@@ -16,6 +16,8 @@ from migrator.facts.syntax import Module, Span, argument, dotted, names_in
 _MEASURES = frozenset(
     ["shape", "size", "dim", "ndim", "dtype", "device", "is_cuda", "requires_grad", "training", "numel"]
 )
+BY_SAMPLES = "samples decide which parts of the model run"
+BY_CHANCE = "chance decides which parts of the model run"
 _RANDOM = ("torch.rand", "torch.bernoulli", "numpy.random.", "random.")
 
 
@@ -45,9 +47,9 @@ class Branches:
             if _in_evaluation(module, node, function):
                 continue
             if _by_chance(self.program, module, node.test):
-                yield module, node, "chance decides which parts of the model run"
+                yield module, node, BY_CHANCE
             elif _by_samples(node.test, tainted) and _by_samples(node.test, self.samples(function)):
-                yield module, node, "samples decide which parts of the model run"
+                yield module, node, BY_SAMPLES
 
     def samples(self, function: ast.FunctionDef) -> set[str]:
         """Names of a method that hold samples or what was made of them, as far as its callers give it any."""

@@ -37,11 +37,13 @@ _SAYS = {  # how their docstrings begin, in a file that holds them itself
     "NoWriter": "Takes the place of a log writer on processes other than rank 0",
     "whole_batch": "`value` with the rows of all processes",
     "GatherRows": "Concatenates the tensors of all processes",
+    "zeros_for_unused": "The model, in whose steps parameters that no output depends on get gradients of zero",
+    "TiedOutputs": "Copies of outputs; on the way back every parameter",
     "map_tensors": "`value` rebuilt with `function` applied",
     "keep_alike": "Let every step of the optimizer take rank 0's gradients",
     "rank_zero_first": "Let rank 0 do what is inside first",
 }
-_HELPERS = _GONE | _FIRST | _SAME | _SUMS | {"NoWriter", "rank_zero_first"}
+_HELPERS = _GONE | _FIRST | _SAME | _SUMS | {"NoWriter", "rank_zero_first", "zeros_for_unused"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,9 @@ def _read_helper(form: DdpForm, module: Module, call: ast.Call, name: str) -> No
         remove(form, module, statement, "the batch is whole again")
     elif name == "rank_zero_first":
         form.places.append(Undone("processes", at, "the main process goes first", "main_process_first()"))
+    elif name == "zeros_for_unused" and len(call.args) == 1:
+        form.arguments.append("find_unused_parameters=True")
+        form.places.append(Undone("expression", at, "prepare() wraps the model", "$0", (module.span(call.args[0]),)))
     elif name in _SAME and len(call.args) == 1:
         form.places.append(
             Undone("expression", at, "the batch and the data set are whole again", "$0", (module.span(call.args[0]),))

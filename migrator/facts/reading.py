@@ -8,17 +8,20 @@ mean, and measured; whatever else happens to it is an obstacle, with its place.
 from __future__ import annotations
 
 import ast
+from itertools import permutations
 
-from migrator.facts.batch_loops import BatchLoop, batch_loop
+from migrator.facts.averaged import averaged_outputs
 from migrator.facts.batch_uses import check_batch_uses
+from migrator.facts.branches import BY_CHANCE, BY_SAMPLES
 from migrator.facts.epochs import read_epochs
 from migrator.facts.evaluations import read_evaluations
 from migrator.facts.forward import PARTIAL, UNUSED
+from migrator.facts.loaders import is_counting
 from migrator.facts.model_uses import check_model_uses, check_wraps
 from migrator.facts.program import Program
 from migrator.facts.reader import Reader
 from migrator.facts.shares import read_shares
-from migrator.facts.syntax import Module
+from migrator.facts.syntax import FunctionNode, Module
 from migrator.facts.trained import check_optimizers
 from migrator.facts.training import Training
 from migrator.facts.training_loaders import read_loader
@@ -41,7 +44,10 @@ class _Reading(Reader):
         for module, node, note in unfit(self.program):
             if note == PARTIAL and not self.local_loss:
                 self.whole_loss = True  # put together, what the loss leaves out gets zeros, as under DataParallel
-            elif not (self.find_unused and note.startswith(UNUSED)):
+            elif note.startswith((UNUSED, BY_SAMPLES, BY_CHANCE)):
+                if not self.find_unused:
+                    self._add(self.training.left_out, module, node, note)
+            else:
                 self.obstacle(module, node, note)
         backwards = [
             (m, c)
@@ -50,7 +56,7 @@ class _Reading(Reader):
         ]
         if self.training.obstacles:
             return self.training
-        loops: dict[BatchLoop, tuple[Module, ast.Call, Module, Step | None]] = {}
+        loops: dict[ast.For, tuple[Module, ast.Call, Module, Step | None]] = {}
         for owner, call in backwards:
             module, loop, step = self._stepping(owner, call)
             if loop is None:
@@ -59,8 +65,9 @@ class _Reading(Reader):
                 loops[loop] = (owner, call, module, step)
         if len(loops) > 1:
             self.obstacle(*list(loops.values())[1][:2], "there is more than one training loop")
-        if len(backwards) > 1 and len(loops) == 1:
-            self.obstacle(*backwards[1], "there is more than one backward pass in a step")
+        second = next((row for i, row in enumerate(backwards) if not _excludes_all(*row, backwards[:i])), None)
+        if second is not None and len(loops) == 1:
+            self.obstacle(*second, "there is more than one backward pass in a step")
         if self.training.obstacles or not loops:
             return self.training
         loop, (_, _, module, step) = next(iter(loops.items()))
@@ -72,11 +79,34 @@ class _Reading(Reader):
         check_optimizers(self)
         check_batch_uses(self, module, loop)
         read_evaluations(self, module, loop)
+        self._check_left_out()
+        for place in averaged_outputs(self.program) if self.training.whole is not None else ():
+            self.obstacle(*place, "an evaluation averages the losses that the model computes on each device")
         return self.training
 
-    def _stepping(self, module: Module, call: ast.Call) -> tuple[Module, BatchLoop | None, Step | None]:
+    def _check_left_out(self) -> None:
+        """Gradients of zero for what a step leaves out start at the wrapper's outputs, which are to be alike on all processes."""
+        left_out, whole = self.training.left_out, self.training.whole
+        if whole is not None:
+            self.training.obstacles += [p for p in left_out if p.note in (BY_SAMPLES, BY_CHANCE)]
+        for module, call in self.program.calls() if left_out else ():
+            func = call.func
+            if isinstance(func, ast.Attribute) and func.attr == "forward":
+                if self.program.is_wrapped(module, func.value):
+                    self.training.obstacles += left_out
+
+    def _batch_loop(self, module: Module, call: ast.Call) -> ast.For | None:
+        """The nearest loop around a backward pass that goes over something that may be a loader."""
+        for ancestor in module.ancestors(call):
+            if isinstance(ancestor, FunctionNode | ast.ClassDef):
+                return None
+            if isinstance(ancestor, ast.For) and not is_counting(ancestor.iter):
+                return ancestor
+        return None
+
+    def _stepping(self, module: Module, call: ast.Call) -> tuple[Module, ast.For | None, Step | None]:
         """The loop over batches around a backward pass, directly or around the one call of the function that makes a step."""
-        loop = batch_loop(self.program, module, call)
+        loop = self._batch_loop(module, call)
         function = module.enclosing(call, ast.FunctionDef)
         if loop is not None or not isinstance(function, ast.FunctionDef):
             return module, loop, None
@@ -84,13 +114,9 @@ class _Reading(Reader):
         if len(sites) != 1:
             return module, None, None
         caller, site = sites[0]
-        return (
-            caller,
-            batch_loop(self.program, caller, site),
-            Step(module, function, site, _is_method(module, function)),
-        )
+        return caller, self._batch_loop(caller, site), Step(module, function, site, _is_method(module, function))
 
-    def _read_body(self, module: Module, loop: BatchLoop, step: Step | None) -> None:
+    def _read_body(self, module: Module, loop: ast.For, step: Step | None) -> None:
         """Each process goes on with its share where that is known to be the same; else with the whole batch."""
         if not self.whole_loss and step is None:
             shares = Reader(self.program, "local" if self.local_loss else "auto")
@@ -100,6 +126,24 @@ class _Reading(Reader):
                 self.training.obstacles += shares.training.obstacles
                 return
         self.training.whole = whole_batch(self, module, loop, step)
+
+
+def _excludes_all(module: Module, call: ast.Call, others: list[tuple[Module, ast.Call]]) -> bool:
+    """True when none of the other calls runs in a step in which this one does: each is in another branch of one `if`."""
+    return all(other is module and _branch_apart(module, call, node) for other, node in others)
+
+
+def _branch_apart(module: Module, one: ast.AST, other: ast.AST) -> bool:
+    outer = list(module.ancestors(other))
+    child: ast.AST = one
+    for ancestor in module.ancestors(one):
+        if ancestor in outer:
+            beside = outer[outer.index(ancestor) - 1] if outer.index(ancestor) else other
+            if not isinstance(ancestor, ast.If):
+                return False
+            return any(child in a and beside in b for a, b in permutations((ancestor.body, ancestor.orelse)))
+        child = ancestor
+    return False
 
 
 def _is_method(module: Module, function: ast.FunctionDef) -> bool:

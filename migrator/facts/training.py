@@ -52,7 +52,6 @@ class EvaluationLoop:
     share: bool
     model_calls: tuple[Span, ...]
     why_not: str = ""
-    networks: tuple[str, ...] = ()  # that it runs without their wrapper, so that each process has its own statistics
 
 
 @dataclass(slots=True)

@@ -364,19 +364,19 @@ CASES = (
         "h50_two_backwards_on_one_forward",
         "each output has a graph of its own",
     ),
-    call(
+    shared(
         "H51",
         "parts that no forward pass uses",
         "auto+verify",
         "h51_part_that_is_never_used",
-        "found in the model's class; the split call gives them zeros, as DataParallel did",
+        "found in the model's class; they get gradients of zero, as under DataParallel",
     ),
-    call(
+    shared(
         "H52",
         "branches in forward",
         "flag",
         "h52_branch_in_forward",
-        "parts that one process leaves out have a gradient of zero there",
+        "parts that one process, or all of them, leave out have a gradient of zero there",
     ),
     whole(
         "H53",
@@ -664,7 +664,7 @@ CASES = (
         "figures are equal everywhere, and times are rank 0's",
         "MG504",
     ),
-    call(
+    shared(
         "H124",
         "unused parameters under weight decay",
         "flag",

@@ -208,6 +208,19 @@ COUPLED: dict[str, tuple[Edit, ...]] = {
     "two backward passes": (
         (BACKWARD, "            loss.backward(retain_graph=True)\n            out.pow(2).mean().backward()\n"),
     ),
+    "a second backward pass in some steps": (
+        (
+            BACKWARD,
+            "            loss.backward(retain_graph=True)\n            if i % 2:\n                out.mean().backward()\n",
+        ),
+    ),
+    "a backward pass in each of two conditions": (
+        (
+            BACKWARD,
+            "            if i % 2:\n                loss.backward(retain_graph=True)\n"
+            "            if i % 3:\n                loss.backward()\n",
+        ),
+    ),
     "the model is also run past its wrapper": (
         (LOSS, LOSS + "            loss = loss + model.module.body(x).pow(2).mean()\n"),
     ),
@@ -276,6 +289,40 @@ COUPLED: dict[str, tuple[Edit, ...]] = {
     "a plateau by the loss of the batch": (
         (EPOCHS, "    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)\n"),
         (STEPPED, "            scheduler.step(loss)\n"),
+    ),
+}
+
+# Parts that a step leaves out have gradients of zero, as under DataParallel.
+LEFT_OUT = {
+    name: COUPLED.pop(name)
+    for name in [
+        "a part is never used",
+        "a part is never used by a model from a table",
+        "a branch of the model goes by the samples",
+        "layers are dropped by chance",
+    ]
+}
+COUPLED |= {
+    "a branch of the model goes by the samples, and the loss sees the batch": (
+        *LEFT_OUT["a branch of the model goes by the samples"],
+        (CRITERION, 'nn.CrossEntropyLoss(reduction="sum")'),
+    ),
+    "a part is never used, and forward is called directly": (
+        *LEFT_OUT["a part is never used"],
+        (MODEL, "            out = model.forward(x)\n"),
+    ),
+    "the model computes its loss, of which an evaluation takes the mean": (
+        ("def forward(self, x):", "def forward(self, x, y):"),
+        (
+            FORWARD,
+            "        out = self.head(x)\n        return F.relu(torch.cdist(out, out) - (y[:, None] == y)).mean()\n",
+        ),
+        (MODEL, ""),
+        (LOSS, "            loss = model(x, y).mean()\n"),
+        (
+            AFTER,
+            "        for x, y in DataLoader(data, batch_size=8):\n            loss = model(x, y)\n            print(loss.mean())\n",
+        ),
     ),
 }
 
@@ -389,6 +436,16 @@ def test_outputs_and_targets_are_put_together(convert, name: str) -> None:
     assert "whole_batch(model(" in text
 
 
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_what_a_step_leaves_out_has_zeros(convert, name: str) -> None:
+    conversion = convert(*LEFT_OUT[name])
+    assert conversion.way == "distributed", conversion.reason
+    (text,) = [change.after for change in conversion.changes if change.path == "train.py"]
+    assert "zeros_for_unused(" in text
+    (wrapped,) = [d for d in conversion.diagnostics if d.rule == "MG301"]
+    assert "train.py:" in wrapped.message, "the reason names the place"
+
+
 @pytest.mark.parametrize("name", COUPLED)
 def test_the_batch_stays_whole(convert, name: str) -> None:
     conversion = convert(*COUPLED[name])
@@ -450,6 +507,13 @@ PLAIN_LOOPS: dict[str, tuple[Edit, ...]] = {
         ),
         (BACKWARD, "            scaler.scale(loss).backward()\n"),
         ("            optimizer.step()\n", "            scaler.step(optimizer)\n            scaler.update()\n"),
+    ),
+    "a backward pass in each branch": (
+        (EPOCHS, '    scaler = torch.amp.GradScaler("cuda")\n'),
+        (
+            BACKWARD,
+            "            if args.epochs > 9:\n                scaler.scale(loss).backward()\n            else:\n                loss.backward()\n",
+        ),
     ),
     "clipped gradients": ((BACKWARD, BACKWARD + "            nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"),),
     "a schedule by epochs": (

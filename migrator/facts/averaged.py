@@ -1,0 +1,50 @@
+"""Evaluations that average what each device gave: a loss that the model itself computes, one for each replica.
+
+In: a `Program`.  Out: the places of such means.  Where every process evaluates whole batches, the model computes one loss of the
+whole batch; with samples compared, weighted or left out in it, that is another number than the mean of the replicas'.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from migrator.facts.past_wrapper import is_past_wrapper
+from migrator.facts.program import Program
+from migrator.facts.syntax import Module, names_in
+
+
+def averaged_outputs(program: Program) -> Iterator[tuple[Module, ast.Call]]:
+    """`loss.mean()` of what the wrapped model gives, in a loop without a backward pass."""
+    for module, call in program.calls():
+        loop = module.enclosing(call, ast.For, ast.While)
+        if loop is None or _steps(loop) or not program.is_wrapped(module, call.func):
+            continue
+        if is_past_wrapper(program, module, call.func) or program.is_unreached(module, call):
+            continue
+        outputs = _outputs(module, call, loop)
+        for node in ast.walk(loop):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "mean":
+                if not node.args and _plain_name(node.func.value) in outputs:
+                    yield module, node
+
+
+def _steps(loop: ast.AST) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in ast.walk(loop))
+
+
+def _outputs(module: Module, call: ast.Call, loop: ast.AST) -> set[str]:
+    """The names that hold outputs of a call, also after `loss = outputs[0]`."""
+    statement = module.statement(call)
+    names = {n for t in statement.targets for n in names_in(t)} if isinstance(statement, ast.Assign) else set()
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign) and _plain_name(node.value) in names:
+            names |= {n for target in node.targets for n in names_in(target)}
+    return names
+
+
+def _plain_name(node: ast.AST) -> str | None:
+    """The name of `x`, `x[0]` and `x.loss`."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
