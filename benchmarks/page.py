@@ -34,7 +34,7 @@ th, td { text-align: right; padding: .35rem .6rem; border-bottom: 1px solid var(
 th:first-child, td:first-child, .words td, td[colspan] { text-align: left; } th { font-weight: 600; color: var(--soft); vertical-align: bottom; white-space: normal; }
 .words th { text-align: left; } dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; margin: .6rem 0; }
 dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; } details { margin-top: 2rem; } summary { cursor: pointer; font-weight: 600; }
-svg { width: 100%; height: auto; display: block; } svg text { font: 13px system-ui, sans-serif; fill: var(--ink); } svg .muted { fill: var(--soft); }
+svg { width: 100%; min-width: 40rem; height: auto; display: block; } svg text { font: 13px system-ui, sans-serif; fill: var(--ink); } svg .muted { fill: var(--soft); }
 svg .axis { stroke: var(--line); } svg .mark { stroke: var(--ink); } svg .dot { fill: var(--ink); }
 @media (max-width: 40rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .5rem; } }
 """
@@ -48,6 +48,7 @@ def to_html(report: Report) -> str:
     body = [f"<h1>{escape(title)}</h1>", f'<p class="lead">{escape(first.partition(": ")[2])}</p>']
     body += _list("card", [escape(line) for line in conclusions(report)], "Result")
     body += _warnings(report)
+    body += ["<h2>Forms</h2>", *_pairs(forms(report))]
     for one in sections(report):
         body += [f"<h2>{one.title}</h2>", f'<p class="note">{escape(one.about)}</p>']
         if one.title in _PLOTS:
@@ -60,7 +61,7 @@ def to_html(report: Report) -> str:
                 if drawn
                 else []
             )
-    body += ["<h2>Forms</h2>", *_pairs(forms(report)), "<h2>How it was measured</h2>"]
+    body += ["<h2>How it was measured</h2>"]
     body += [f'<p class="note">{escape(line)}</p>' for line in [*others, *notes(report)]]
     body += ["<details><summary>What the columns mean</summary>", *_pairs(iter(GLOSSARY)), "</details>"]
     text = "\n".join(body)

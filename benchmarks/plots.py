@@ -23,7 +23,8 @@ def _colour(name: str) -> str:
 
 def _svg(rows: Sequence[str], height: int, title: str) -> Iterator[str]:
     if rows:
-        yield f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title)}">{"".join(rows)}</svg>'
+        drawn = f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title)}">{"".join(rows)}</svg>'
+        yield f'<div class="wide">{drawn}</div>'
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", kind: str = "") -> str:
@@ -157,7 +158,7 @@ def communication_plot(report: Report) -> Iterator[str]:
                 rows.append(_bar(x, y, size * scale, colour, f"{what}: {number(size)} ms", opacity))
             x += size * scale
         rows.append(_text(_WIDTH - _RIGHT + 12, y + 15, f"{number(one.exposed_pct)} % exposed"))
-    x = float(_LEFT)
+    x = 0.0
     for what, _, colour, opacity in parts:
         rows.append(
             f'<rect x="{x}" y="{height + 26}" width="12" height="12" rx="2" style="fill: {colour}; fill-opacity: {opacity}"/>'

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrator.advise import Reading, read_trees
-from migrator.doctor import read_gpus
 from migrator.facts.program import Program
 from migrator.load.project import load_project
+from migrator.machine import read_gpus
 
 
 @dataclass(frozen=True, slots=True)

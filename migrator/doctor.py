@@ -1,86 +1,21 @@
 """`mgmigrate doctor`: is this machine fit for one process per GPU?
 
-In: the machine, read once into a frozen `Machine` (`read_machine`).  Out: lines of ok, warn or fail, each with what to do
-(`examine`).  Nothing is changed, no CUDA context is made (GPUs are asked through nvidia-smi), and every wait has a limit.
-Useful without a GPU too: convert, verify and a small bench run there.
+In: a `Machine`.  Out: lines of ok, warn or fail, each with what to do.  Asks nothing itself.  Useful without a GPU too: convert,
+verify and a small bench run there.
 """
 
 from __future__ import annotations
 
-import contextlib
-import csv
 import dataclasses
-import importlib.metadata
 import json
-import os
-import platform
 import re
-import shutil
-import socket
-import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from migrator.machine import DEFAULT_PORT, RANK_VARIABLES, Machine
 
 Level = Literal["ok", "warn", "fail"]
-ASK_SECONDS = 20.0
-
-# Lowest Linux driver for a CUDA major version under minor-version compatibility: CUDA Toolkit Release Notes, table
-# "CUDA Toolkit and Minimum Required Driver Version for CUDA Minor Version Compatibility".
-LOWEST_DRIVER = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
-# torchrun's and init_process_group's port where none is named (PyTorch, "torchrun (Elastic Launch)").
-DEFAULT_PORT = 29500
-# Docker's default /dev/shm is 64 MiB (docker run, --shm-size); torch's README asks containers for more, for loader workers.
-DOCKER_SHM = 64 << 20
-SHM_WANTED = 1 << 30  # our own bound: two 256-image float32 batches of 224x224 are 0.3 GB, prefetched for some workers
-# Our own bounds: a process group of W ranks keeps about W sockets per group and rank, each loader worker some 20 files.
-OPEN_FILES_WANTED, OPEN_FILES_LEAST = 4096, 1024
-PROCESSES_WANTED = 1024
-CONVERTER_TORCH = (2, 4)  # what generated code is written for: `run` extra in pyproject.toml
-BUSY_MEMORY = 0.10  # share of a card's memory that says somebody else works there: our own bound
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """One GPU as nvidia-smi lists it; memory in MiB, utilisation in percent."""
-
-    index: int
-    name: str
-    uuid: str
-    memory: int
-    used: int
-    utilisation: int
-    mig: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """Everything that the checks look at, read once.  None: not there, or could not be read."""
-
-    system: str
-    python: str
-    cpus: int  # that this process may use
-    load: float  # one-minute load average
-    torch: str | None
-    torch_error: str  # why torch could not be imported
-    torch_cuda: str | None  # CUDA that torch was built for
-    cudnn: str | None
-    nccl: str | None
-    backends: tuple[str, ...]  # of torch.distributed
-    accelerate: str | None
-    driver: str | None
-    driver_cuda: str | None  # newest CUDA that the driver knows
-    gpus: tuple[Gpu, ...]
-    visible: str | None  # CUDA_VISIBLE_DEVICES
-    links: tuple[tuple[str, ...], ...]  # nvidia-smi topo -m: how GPU i reaches GPU j
-    peers: tuple[tuple[str, ...], ...]  # nvidia-smi topo -p2p r: OK, NS, CNS, ..
-    shm_total: int | None  # bytes of /dev/shm
-    shm_free: int | None
-    open_files: tuple[int, int] | None  # soft, hard
-    processes: tuple[int, int] | None
-    port_free: bool  # DEFAULT_PORT on this host
-    host_resolves: bool
-    environment: Mapping[str, str]  # variables of OMP, MKL, NCCL, GLOO, MASTER, torchrun
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,156 +28,34 @@ class Line:
     remedy: str = ""
 
 
-# -------------------------------------------------------------------- reading
-def read_machine(with_torch: bool = True) -> Machine:
-    """Ask the machine; whatever cannot be asked is left empty.  Without torch: only its version, and nothing is imported."""
-    gpus, driver = _gpus()
-    torch_facts = _torch() if with_torch else {**_NO_TORCH, "torch": _version("torch")}
-    shm = _shm()
-    return Machine(
-        system=platform.system(),
-        python=platform.python_version(),
-        cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        load=os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0,
-        accelerate=_version("accelerate"),
-        driver=driver,
-        driver_cuda=_driver_cuda() if driver else None,
-        gpus=gpus,
-        visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
-        links=parse_matrix(_ask("nvidia-smi", "topo", "-m") or "") if len(gpus) > 1 else (),
-        peers=parse_matrix(_ask("nvidia-smi", "topo", "-p2p", "r") or "") if len(gpus) > 1 else (),
-        shm_total=shm[0],
-        shm_free=shm[1],
-        open_files=_limit("RLIMIT_NOFILE"),
-        processes=_limit("RLIMIT_NPROC"),
-        port_free=_port_free(DEFAULT_PORT),
-        host_resolves=_host_resolves(),
-        environment={
-            k: v
-            for k, v in os.environ.items()
-            if k.startswith(("OMP_", "MKL_NUM", "NCCL_", "GLOO_", "MASTER_", "TORCHELASTIC_")) or k in _RANK_VARIABLES
-        },
-        **torch_facts,
-    )
+# -------------------------------------------------------------------- bounds
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A bound of a check, and where it is from."""
+
+    value: int
+    meaning: str
+    source: str
 
 
-_RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
-
-
-def _ask(*words: str) -> str | None:
-    if shutil.which(words[0]) is None:
-        return None
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=ASK_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
-
-
-def _gpus() -> tuple[tuple[Gpu, ...], str | None]:
-    fields = "index,name,uuid,memory.total,memory.used,utilization.gpu,mig.mode.current,driver_version"
-    said = _ask("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits")
-    return parse_gpus(said or "")
-
-
-def parse_gpus(said: str) -> tuple[tuple[Gpu, ...], str | None]:
-    """GPUs and driver version from nvidia-smi's CSV; fields that a card does not know are [N/A]."""
-    gpus, driver = [], None
-    for row in csv.reader(said.splitlines(), skipinitialspace=True):
-        if len(row) == 8 and row[0].strip().isdigit():
-            index, name, uuid, total, used, busy, mig, driver = (value.strip() for value in row)
-            gpus.append(Gpu(int(index), name, uuid, _number(total), _number(used), _number(busy), mig == "Enabled"))
-    return tuple(gpus), driver
-
-
-def read_gpus() -> tuple[tuple[Gpu, ...], tuple[tuple[str, ...], ...]]:
-    """Only the GPUs and how they are linked."""
-    gpus, _ = _gpus()
-    return gpus, parse_matrix(_ask("nvidia-smi", "topo", "-m") or "") if len(gpus) > 1 else ()
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdigit() else 0
-
-
-def _driver_cuda() -> str | None:
-    found = re.search(r"CUDA Version:\s*([\d.]+)", _ask("nvidia-smi") or "")
-    return found[1] if found else None
-
-
-def parse_matrix(said: str) -> tuple[tuple[str, ...], ...]:
-    """The GPU rows and GPU columns of `nvidia-smi topo -m` or `-p2p`."""
-    plain = re.sub(r"\x1b\[[\d;]*m", "", said)
-    rows = [line.split() for line in plain.splitlines() if re.match(r"\s*GPU\d+\s+(?!GPU)", line)]
-    return tuple(tuple(row[1 : len(rows) + 1]) for row in rows)
-
-
-_NO_TORCH: dict[str, Any] = {
-    "torch": None,
-    "torch_error": "",
-    "torch_cuda": None,
-    "cudnn": None,
-    "nccl": None,
-    "backends": (),
-}
-
-
-def _torch() -> dict[str, Any]:
-    empty = dict(_NO_TORCH)
-    try:
-        import torch
-        import torch.distributed as dist
-    except Exception as error:  # a broken install fails in many ways
-        return {**empty, "torch_error": f"{type(error).__name__}: {error}"[:200]}
-    with contextlib.suppress(Exception):
-        cudnn = torch.backends.cudnn.version()
-        empty["cudnn"] = str(cudnn) if cudnn else None
-    with contextlib.suppress(Exception):
-        empty["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
-    backends = [name for name in ("nccl", "gloo", "mpi") if dist.is_available() and dist.is_backend_available(name)]
-    return {**empty, "torch": torch.__version__, "torch_cuda": torch.version.cuda, "backends": tuple(backends)}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _shm() -> tuple[int | None, int | None]:
-    try:
-        usage = shutil.disk_usage("/dev/shm")
-    except OSError:
-        return None, None
-    return usage.total, usage.free
-
-
-def _limit(name: str) -> tuple[int, int] | None:
-    try:
-        import resource
-
-        return resource.getrlimit(getattr(resource, name))
-    except (ImportError, AttributeError, OSError):
-        return None
-
-
-def _port_free(port: int) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("", port))
-        except OSError:
-            return False
-    return True
-
-
-def _host_resolves() -> bool:
-    try:
-        socket.getaddrinfo(socket.gethostname(), None)
-    except OSError:
-        return False
-    return True
+# Lowest Linux driver for a CUDA major version under minor-version compatibility.
+LOWEST_DRIVER = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
+LOWEST_DRIVER_SOURCE = 'NVIDIA, CUDA Toolkit Release Notes, table "CUDA Toolkit and Minimum Required Driver Version for CUDA Minor Version Compatibility"'
+DOCKER_SHM = Constant(64 << 20, "bytes of /dev/shm in a container by default", "Docker, `docker run --shm-size`")
+SHM_WANTED = Constant(
+    1 << 30,
+    "free bytes of /dev/shm for the loader workers of several processes",
+    "our own: two batches of 256 float32 images of 224 × 224 are 0.3 GB, prefetched for some workers",
+)
+OPEN_FILES_WANTED = Constant(
+    4096, "open files", "our own: about one socket per rank, group and rank, and some 20 files per loader worker"
+)
+OPEN_FILES_LEAST = Constant(1024, "open files", "Linux's usual soft limit (systemd, DefaultLimitNOFILE)")
+PROCESSES_WANTED = Constant(1024, "processes and threads", "our own: ranks, loader workers and their threads")
+BUSY_PERCENT = Constant(10, "percent of a card's memory that says somebody else works there", "our own")
+BUSY_UTILISATION = Constant(5, "percent of time with a kernel that says the same", "our own")
+CPUS_EACH = Constant(2, "CPUs per process: one that launches kernels, one that loads data", "our own")
+CONVERTER_TORCH = (2, 4)  # what generated code is written for: the extra `run` in pyproject.toml
 
 
 # -------------------------------------------------------------------- checks
@@ -322,7 +135,11 @@ def _check_equal(m: Machine) -> Iterator[Line]:
 
 
 def _check_busy(m: Machine) -> Iterator[Line]:
-    busy = [g for g in m.gpus if g.used > BUSY_MEMORY * max(g.memory, 1) or g.utilisation > 5]
+    busy = [
+        g
+        for g in m.gpus
+        if g.used * 100 > BUSY_PERCENT.value * max(g.memory, 1) or g.utilisation > BUSY_UTILISATION.value
+    ]
     if busy:
         found = ", ".join(f"GPU {g.index}: {g.used} of {g.memory} MiB, {g.utilisation} %" for g in busy)
         yield Line("warn", "others at work", found, "another program uses these cards: timings will not hold")
@@ -351,12 +168,16 @@ def _check_versions(m: Machine) -> Iterator[Line]:
     else:
         yield Line("ok", "driver", found)
     for name, value in (("cuDNN", m.cudnn), ("NCCL", m.nccl)):
+        pinned, installed = m.wanted.get(name), m.installed.get(name)
         if value is None:
             yield Line(
                 "fail", name, "torch cannot load it", "reinstall torch; a foreign LD_LIBRARY_PATH can hide its own copy"
             )
+        elif pinned and installed != pinned:
+            remedy = f"torch was built with {pinned}: pip install --force-reinstall torch, or the version that it names"
+            yield Line("warn", name, f"{installed or 'not'} installed, torch names {pinned}", remedy)
         else:
-            yield Line("ok", name, f"{value}, torch's own copy")
+            yield Line("ok", name, f"{value}, as this torch wants it" if pinned else f"{value}, torch's own copy")
 
 
 def _check_links(m: Machine) -> Iterator[Line]:
@@ -386,22 +207,28 @@ def _check_links(m: Machine) -> Iterator[Line]:
 def _check_system(m: Machine) -> Iterator[Line]:
     if m.shm_total is None:
         yield Line("warn", "shared memory", "/dev/shm is not there", "loader workers need it: run with num_workers=0")
-    elif m.shm_total <= DOCKER_SHM:
+    elif m.shm_total <= DOCKER_SHM.value:
         remedy = "docker's default, too small for loader workers: docker run --ipc=host, or --shm-size=8g"
         yield Line("fail" if m.gpus else "warn", "shared memory", _gib(m.shm_total), remedy)
-    elif (m.shm_free or 0) < SHM_WANTED:
+    elif (m.shm_free or 0) < SHM_WANTED.value:
         remedy = "loader workers of several processes share it: enlarge it (--shm-size), or use fewer workers"
         yield Line("warn", "shared memory", f"{_gib(m.shm_free or 0)} free of {_gib(m.shm_total)}", remedy)
     else:
         yield Line("ok", "shared memory", f"{_gib(m.shm_free or 0)} free of {_gib(m.shm_total)}")
     if m.open_files is not None:
         soft = m.open_files[0]
-        level: Level = "fail" if 0 <= soft < OPEN_FILES_LEAST else "warn" if 0 <= soft < OPEN_FILES_WANTED else "ok"
-        remedy = "" if level == "ok" else f"ulimit -n {OPEN_FILES_WANTED}; each process and loader worker opens its own"
+        level: Level = (
+            "fail" if 0 <= soft < OPEN_FILES_LEAST.value else "warn" if 0 <= soft < OPEN_FILES_WANTED.value else "ok"
+        )
+        remedy = (
+            ""
+            if level == "ok"
+            else f"ulimit -n {OPEN_FILES_WANTED.value}; each process and loader worker opens its own"
+        )
         yield Line(level, "open files", _bound(soft), remedy)
     if m.processes is not None:
-        low = 0 <= m.processes[0] < PROCESSES_WANTED
-        remedy = f"ulimit -u {PROCESSES_WANTED}: processes, loader workers and threads count" if low else ""
+        low = 0 <= m.processes[0] < PROCESSES_WANTED.value
+        remedy = f"ulimit -u {PROCESSES_WANTED.value}: processes, loader workers and threads count" if low else ""
         yield Line("warn" if low else "ok", "processes", _bound(m.processes[0]), remedy)
 
 
@@ -423,7 +250,7 @@ def _check_network(m: Machine) -> Iterator[Line]:
         yield Line(
             "warn", "host name", "does not resolve", "add it to /etc/hosts, or set MASTER_ADDR and GLOO_SOCKET_IFNAME"
         )
-    stale = [name for name in ("MASTER_ADDR", "MASTER_PORT", *_RANK_VARIABLES) if name in m.environment]
+    stale = [name for name in ("MASTER_ADDR", "MASTER_PORT", *RANK_VARIABLES) if name in m.environment]
     if stale:
         yield Line(
             "warn",
@@ -439,7 +266,7 @@ def _check_network(m: Machine) -> Iterator[Line]:
 def _check_cpu(m: Machine) -> Iterator[Line]:
     processes = max(1, len(m.gpus))
     threads = m.environment.get("OMP_NUM_THREADS", "")
-    if processes > 1 and m.cpus < 2 * processes:
+    if processes > 1 and m.cpus < CPUS_EACH.value * processes:
         remedy = "fewer than two CPUs per process: loaders and launches of kernels compete; lower num_workers"
         yield Line("warn", "CPUs", f"{m.cpus} for {processes} processes", remedy)
     else:

@@ -32,7 +32,8 @@ def doctor(
 ) -> None:
     """Check this machine for one process per GPU: GPUs, driver, NCCL, links, limits.  Exit code 4 where it would fail."""
     from migrator.cli.console import put
-    from migrator.doctor import examine, read_machine, to_json, to_text
+    from migrator.doctor import examine, to_json, to_text
+    from migrator.machine import read_machine
 
     machine = read_machine()
     lines = examine(machine)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from migrator.doctor import Gpu, Machine
+from migrator.machine import Gpu, Machine
 
 GIB = 1 << 30
 
@@ -22,6 +22,8 @@ NONE = Machine(
     cudnn=None,
     nccl=None,
     backends=("gloo",),
+    wanted={},
+    installed={},
     accelerate="1.15.0",
     driver=None,
     driver_cuda=None,

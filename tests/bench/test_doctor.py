@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from migrator.doctor import examine, parse_gpus, parse_matrix, read_machine, to_json, to_text
+from migrator import doctor
+from migrator.doctor import Constant, examine, to_json, to_text
+from migrator.machine import parse_gpus, parse_matrix, read_machine
 
 from .machines import FOUR, NONE, UNEQUAL, gpu
 
@@ -69,6 +71,8 @@ def test_a_machine_without_gpus_only_gets_told_so():
         ({"torch_cuda": None}, "CUDA", "fail"),
         ({"backends": ("gloo",)}, "distributed", "fail"),
         ({"nccl": None}, "NCCL", "fail"),
+        ({"wanted": {"NCCL": "2.30.7"}, "installed": {"NCCL": "2.27.5"}}, "NCCL", "warn"),
+        ({"wanted": {"cuDNN": "9.24.0.43"}}, "cuDNN", "warn"),
         ({"visible": ""}, "visible GPUs", "fail"),
         ({"gpus": (gpu(0),)}, "GPUs", "warn"),
         ({"gpus": (gpu(0), gpu(1, used=60000))}, "others at work", "warn"),
@@ -116,3 +120,20 @@ def test_help_imports_nothing_heavy():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ}, timeout=60
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_every_bound_has_a_source_and_no_number_is_loose():
+    bounds = [value for value in vars(doctor).values() if isinstance(value, Constant)]
+    assert len(bounds) > 5
+    assert all(one.meaning and one.source for one in bounds)
+    assert "Release Notes" in doctor.LOWEST_DRIVER_SOURCE
+    loose = [
+        name for name, value in vars(doctor).items() if isinstance(value, (int, float)) and not name.startswith("_")
+    ]
+    assert loose == ["DEFAULT_PORT"]  # torchrun's
+
+
+def test_versions_that_this_torch_names_are_read():
+    machine = read_machine(with_torch=False)
+    assert set(machine.installed) <= {"cuDNN", "NCCL"}
+    assert set(machine.wanted) <= {"cuDNN", "NCCL"}

@@ -173,7 +173,7 @@ def test_a_converted_program_of_the_user_s_own(request_of, monkeypatch):
     ],
 )
 def test_gpus_are_chosen_by_number_and_by_what_is_visible(monkeypatch, visible, asked, indices):
-    monkeypatch.setattr("migrator.doctor.read_gpus", lambda: (FOUR.gpus, FOUR.links))
+    monkeypatch.setattr("migrator.machine.read_gpus", lambda: (FOUR.gpus, FOUR.links))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
