@@ -11,17 +11,18 @@ import ast
 from itertools import permutations
 
 from migrator.facts.averaged import averaged_outputs
+from migrator.facts.backwards import backward_passes
+from migrator.facts.batch_loops import BatchLoop, batch_loop
 from migrator.facts.batch_uses import check_batch_uses
 from migrator.facts.branches import BY_CHANCE, BY_SAMPLES
 from migrator.facts.epochs import read_epochs
 from migrator.facts.evaluations import read_evaluations
 from migrator.facts.forward import PARTIAL, UNUSED
-from migrator.facts.loaders import is_counting
 from migrator.facts.model_uses import check_model_uses, check_wraps
 from migrator.facts.program import Program
 from migrator.facts.reader import Reader
 from migrator.facts.shares import read_shares
-from migrator.facts.syntax import FunctionNode, Module
+from migrator.facts.syntax import Module
 from migrator.facts.trained import check_optimizers
 from migrator.facts.training import Training
 from migrator.facts.training_loaders import read_loader
@@ -49,14 +50,10 @@ class _Reading(Reader):
                     self._add(self.training.left_out, module, node, note)
             else:
                 self.obstacle(module, node, note)
-        backwards = [
-            (m, c)
-            for m, c in self.program.calls()
-            if isinstance(c.func, ast.Attribute) and c.func.attr == "backward" and not self.program.is_unreached(m, c)
-        ]
+        backwards = backward_passes(self.program)
         if self.training.obstacles:
             return self.training
-        loops: dict[ast.For, tuple[Module, ast.Call, Module, Step | None]] = {}
+        loops: dict[BatchLoop, tuple[Module, ast.Call, Module, Step | None]] = {}
         for owner, call in backwards:
             module, loop, step = self._stepping(owner, call)
             if loop is None:
@@ -95,18 +92,9 @@ class _Reading(Reader):
                 if self.program.is_wrapped(module, func.value):
                     self.training.obstacles += left_out
 
-    def _batch_loop(self, module: Module, call: ast.Call) -> ast.For | None:
-        """The nearest loop around a backward pass that goes over something that may be a loader."""
-        for ancestor in module.ancestors(call):
-            if isinstance(ancestor, FunctionNode | ast.ClassDef):
-                return None
-            if isinstance(ancestor, ast.For) and not is_counting(ancestor.iter):
-                return ancestor
-        return None
-
-    def _stepping(self, module: Module, call: ast.Call) -> tuple[Module, ast.For | None, Step | None]:
+    def _stepping(self, module: Module, call: ast.Call) -> tuple[Module, BatchLoop | None, Step | None]:
         """The loop over batches around a backward pass, directly or around the one call of the function that makes a step."""
-        loop = self._batch_loop(module, call)
+        loop = batch_loop(self.program, module, call)
         function = module.enclosing(call, ast.FunctionDef)
         if loop is not None or not isinstance(function, ast.FunctionDef):
             return module, loop, None
@@ -114,9 +102,13 @@ class _Reading(Reader):
         if len(sites) != 1:
             return module, None, None
         caller, site = sites[0]
-        return caller, self._batch_loop(caller, site), Step(module, function, site, _is_method(module, function))
+        return (
+            caller,
+            batch_loop(self.program, caller, site),
+            Step(module, function, site, _is_method(module, function)),
+        )
 
-    def _read_body(self, module: Module, loop: ast.For, step: Step | None) -> None:
+    def _read_body(self, module: Module, loop: BatchLoop, step: Step | None) -> None:
         """Each process goes on with its share where that is known to be the same; else with the whole batch."""
         if not self.whole_loss and step is None:
             shares = Reader(self.program, "local" if self.local_loss else "auto")
