@@ -53,7 +53,8 @@ def _names(module: Module, statement: ast.stmt) -> Iterator[tuple[str, str]]:
     """
     for node in ast.walk(statement):
         if isinstance(node, ast.Name):
-            own = any(binding.kind != "import" for binding in module.scope.bindings.get(node.id, ()))
+            bindings = module.scope.bindings.get(node.id, ())
+            own = bool(bindings) and all(binding.kind != "import" for binding in bindings)
             yield module.path if own else "", node.id
         elif isinstance(node, ast.Attribute):
             yield "", node.attr
@@ -66,33 +67,38 @@ def _names(module: Module, statement: ast.stmt) -> Iterator[tuple[str, str]]:
 def unreached(modules: Iterable[Module], entry: Module) -> frozenset[ast.AST]:
     """Top-level functions and classes that nothing which runs names; none where names may be made up at run time."""
     modules = list(modules)
-    if any(_looks_up(node) for module in modules for node in module.nodes):
+    if any(_looks_up(module, node) for module in modules for node in module.nodes):
         return frozenset()
-    named: dict[str, list[ast.AST]] = {}
-    uses: dict[ast.AST | None, set[str]] = {None: set()}
+    named: dict[str, list[tuple[str, ast.AST]]] = {}
+    uses: dict[ast.AST | None, set[tuple[str, str]]] = {None: set()}
     for module in modules:
         for statement in module.tree.body:
             owner: ast.AST | None = None
             if isinstance(statement, ast.FunctionDef | ast.ClassDef) and not statement.decorator_list:
                 owner = statement
-                named.setdefault(statement.name, []).append(statement)
+                named.setdefault(statement.name, []).append((module.path, statement))
             elif module is not entry and is_main_guard(statement):
                 continue
-            uses.setdefault(owner, set()).update(name for _, name in _names(module, statement))
+            uses.setdefault(owner, set()).update(_names(module, statement))
     live: set[ast.AST] = set()
     queue = list(uses[None])
     while queue:
-        for owner in named.get(queue.pop(), ()):
-            if owner not in live:
+        path, name = queue.pop()
+        for home, owner in named.get(name, ()):
+            if owner not in live and path in ("", home):
                 live.add(owner)
                 queue.extend(uses[owner])
-    return frozenset(node for nodes in named.values() for node in nodes if node not in live)
+    return frozenset(node for rows in named.values() for _, node in rows if node not in live)
 
 
-def _looks_up(node: ast.AST) -> bool:
+def _looks_up(module: Module, node: ast.AST) -> bool:
     """A place where a definition may be found by a name that is nowhere in the text."""
+    if isinstance(node, ast.Attribute) and node.attr == "__dict__":
+        parent = module.parents.get(node)
+        named = isinstance(parent, ast.Subscript) and isinstance(parent.slice, ast.Constant)
+        return not named and not _is_flag(node.value)
     if isinstance(node, ast.Attribute):
-        return node.attr in ("__dict__", "import_module", "__subclasses__")
+        return node.attr in ("import_module", "__subclasses__")
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id == "getattr" and len(node.args) > 1:
             return not isinstance(node.args[1], ast.Constant) and not _is_flag(node.args[0])
