@@ -18,7 +18,28 @@ _NEWLINE = re.compile(r"\r\n|\r|\n")
 # What takes longer to look through than anybody waits, or more memory than machines spare (about 3 KiB a node).
 _MAX_DEPTH, MAX_NODES = 600, 50_000
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-
+# Nodes that bind names or open a scope; most nodes do neither.
+_BINDS: set[type[ast.AST]] = {
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.Lambda,
+    ast.ClassDef,
+    ast.ListComp,
+    ast.SetComp,
+}
+_BINDS |= {
+    ast.GeneratorExp,
+    ast.DictComp,
+    ast.Assign,
+    ast.AnnAssign,
+    ast.AugAssign,
+    ast.NamedExpr,
+    ast.For,
+    ast.AsyncFor,
+}
+_BINDS |= {ast.With, ast.AsyncWith, ast.Import, ast.ImportFrom, ast.ExceptHandler, ast.Global}
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+_NO_CHILDREN = frozenset(["ctx", "op", "ops", "id", "attr", "name", "arg", "kind", "module", "level", "asname"])
 
 _QUIET_BUILTINS = frozenset(["bool", "getattr", "hasattr", "int", "isinstance", "len", "str"])
 
@@ -125,6 +146,7 @@ class Module:
         self.imported_modules: list[str] = []
         self.nodes: list[ast.AST] = []
         self._qualified: dict[ast.AST, str | None] = {}
+        self._spans: dict[ast.AST, Span] = {}
         self.scope = self._enter(self.tree, None, "")
         self._walk(self.tree, self.scope)
 
@@ -139,9 +161,12 @@ class Module:
 
     def span(self, node: ast.AST) -> Span:
         """The place of an expression, statement or argument (decorators are not part of a definition's place)."""
-        start = self.offset(node.lineno, node.col_offset)  # type: ignore[attr-defined]
-        end = self.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
-        return Span(self.path, start, end, node.lineno)  # type: ignore[attr-defined]
+        known = self._spans.get(node)
+        if known is None:
+            start = self.offset(node.lineno, node.col_offset)  # type: ignore[attr-defined]
+            end = self.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+            known = self._spans[node] = Span(self.path, start, end, node.lineno)  # type: ignore[attr-defined]
+        return known
 
     def line_at(self, offset: int) -> int:
         """The 1-based line that holds a character offset."""
@@ -261,7 +286,7 @@ class Module:
                 )
             self.scope_of[current] = scope
             self.nodes.append(current)
-            inner = self._visit(current, scope)
+            inner = self._visit(current, scope) if type(current) in _BINDS else scope
             for child in reversed(_children(current)):
                 self.parents[child] = current
                 outside = inner is not scope and _is_evaluated_outside(current, child)
@@ -272,7 +297,6 @@ class Module:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             self._bind(scope, node.name, Binding("def", node, node))
             inner = self._enter(node, scope, f"{scope.name}.{node.name}".lstrip("."))
-            inner.globals = {n for s in ast.walk(node) if isinstance(s, ast.Global) for n in s.names}
             self._bind_parameters(inner, node.args)
             return inner
         if isinstance(node, ast.Lambda):
@@ -308,6 +332,8 @@ class Module:
             self._bind_import_from(scope, node)
         elif isinstance(node, ast.ExceptHandler) and node.name:
             self._bind(scope, node.name, Binding("other", node, None))
+        elif isinstance(node, ast.Global):
+            scope.globals.update(node.names)
         return scope
 
     def _bind_parameters(self, scope: Scope, arguments: ast.arguments) -> None:
@@ -404,15 +430,21 @@ class Module:
 def _children(node: ast.AST) -> list[ast.AST]:
     """The child nodes in source order, without contexts and operators (which all trees share, and which have no place)."""
     found: list[ast.AST] = []
-    for name in node._fields:
-        if name in ("ctx", "op", "ops"):
-            continue
+    for name in _fields_of(type(node)):
         value = getattr(node, name, None)
         if isinstance(value, ast.AST):
             found.append(value)
         elif isinstance(value, list):
             found += [one for one in value if isinstance(one, ast.AST)]
     return found
+
+
+def _fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a kind of node that can hold child nodes; those left out hold what all trees share, or plain values."""
+    known = _FIELDS.get(kind)
+    if known is None:
+        known = _FIELDS[kind] = tuple(name for name in kind._fields if name not in _NO_CHILDREN)
+    return known
 
 
 def _is_evaluated_outside(node: ast.AST, child: ast.AST) -> bool:
