@@ -2,7 +2,8 @@
 
 DistributedDataParallel waits for the gradient of every parameter; one that has none stops the second step with an error.
 `--find-unused` looks for them in each step, at some cost.  They keep no gradient then, where DataParallel gave them zeros: with
-weight decay or momentum, DataParallel went on changing them.  Which parameters a step uses only a run can tell.
+weight decay or momentum, DataParallel went on changing them.  Which parameters a step uses only a run can tell; where the
+model's own classes show that some are left out, MG301 gives them zeros without this flag.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """The trained model is wrapped once, whole, complete and on its device, wherever a process group exists.
 
 The original's guard (a flag, a count of GPUs) decided whether DataParallel was used; now the process group decides.  A
-model left bare behind a flag would train a different copy in every process, silently.  For accelerate see MG305.
+model left bare behind a flag would train a different copy in every process, silently.  Parameters that a step leaves out get
+gradients of zero, as under DataParallel.  For accelerate see MG305.
 """
 
 from collections.abc import Iterator
@@ -59,6 +60,6 @@ RULE = Rule(
     "wrap-model",
     check,
     __doc__ or "",
-    hazards=("H48", "H56", "H61", "H63", "H65", "H96"),
+    hazards=("H48", "H51", "H52", "H56", "H61", "H63", "H65", "H96", "H124"),
     keeps=("trajectory", "memory"),
 )

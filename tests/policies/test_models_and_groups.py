@@ -61,10 +61,16 @@ def test_a_model_with_an_unused_head_trains(run, world):
     assert all(rank["sums"] == ran.ranks[0]["sums"] for rank in ran.ranks)
 
 
-def test_without_the_flag_the_call_is_split_which_gives_unused_parameters_zeros():
-    conversion = convert(PROGRAM)
-    assert conversion.way == "call"
-    assert "self.unused" in conversion.reason
+def test_without_the_flag_unused_parameters_get_zeros(run):
+    ran = run(PROGRAM, 2)
+    assert ran.conversion.way == "distributed"
+    assert len(ran.ranks[0]["rates"]) == 8
+    (wrapped,) = [d for d in ran.conversion.diagnostics if d.rule == "MG301"]
+    assert "self.unused" in wrapped.message
+
+
+def test_with_the_flag_their_gradients_stay_away():
+    assert "zeros_for_unused" not in convert(PROGRAM, find_unused=True).changes[0].after
 
 
 @pytest.mark.parametrize("world", WORLDS)
