@@ -64,6 +64,8 @@ def advise(
     """Say which form fits: stay, DDP, accelerate, FSDP or model parallel, and why.  Estimates; executes nothing."""
     from migrator import advise as advising
     from migrator.advise_program import read_program, this_machine
+    from migrator.advise_reading import Reading
+    from migrator.advise_show import to_json, to_text
     from migrator.cli.console import put
     from migrator.estimates import Setting
     from migrator.load.source import SourceError
@@ -72,7 +74,7 @@ def advise(
         fail("give a program, or --params", 2)
     settle(program)
     try:
-        reading = advising.Reading() if program is None else read_program(program)
+        reading = Reading() if program is None else read_program(program)
         count = advising.parse_count(params) if params else max((n for _, n, _ in reading.models), default=0)
     except SourceError as error:
         fail(str(error))
@@ -95,7 +97,7 @@ def advise(
     advice = advising.advise(reading, setting, gpus, nodes, portable, chosen_link)
     if calibrate is not None:
         advice = dataclasses.replace(advice, bounds=(*_calibrated(calibrate, gpus), *advice.bounds))
-    put(advising.to_json(advice, reading) if output_format == "json" else advising.to_text(advice, reading))
+    put(to_json(advice, reading) if output_format == "json" else to_text(advice, reading))
 
 
 def _calibrated(path: Path, gpus: int) -> list[Bound]:

@@ -24,6 +24,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import dataloader
 
 PARENT_SECONDS = 2.0
+TELL_SECONDS = 0.1
 MEET_SECONDS = 30.0
 ROWS_DEPTH = 4
 
@@ -66,6 +67,7 @@ class Meter:
         self.profile_error: str | None = None
         self.written = False
         self.asked_rows: int | None = settings["rows"]
+        self.told = 0.0
         self.repeated: dict[int, Any] = {}  # by data set: its first batch, with the rows that were asked for
         self.steps_file = None if self.rank else os.open(self.folder / "steps", os.O_WRONLY | os.O_CREAT)
 
@@ -99,8 +101,9 @@ class Meter:
             return
         begun = self.clock()
         self.count += 1
-        if self.steps_file is not None:
-            os.pwrite(self.steps_file, b"%9d" % self.count, 0)
+        if begun > self.told + TELL_SECONDS:
+            self.told = begun
+            self.tell_steps()
         if self.first_step is None:
             self.first_step = time.time() - self.settings["started"]
         number = self.count - self.warmup
@@ -110,6 +113,11 @@ class Meter:
             self.step_profile()
         self.samples, self.wait, self.boundary = 0.0, 0.0, False
         self.hook_seconds += self.clock() - begun
+
+    def tell_steps(self) -> None:
+        """How far the program is, for the launcher."""
+        if self.steps_file is not None:
+            os.pwrite(self.steps_file, b"%9d" % self.count, 0)
 
     def mark(self, number: int, optimizer: torch.optim.Optimizer) -> None:
         """Step `number` of the windows is over; 0 opens the first one."""
@@ -195,6 +203,7 @@ class Meter:
         if self.written or os.getpid() != self.pid:
             return
         self.written = True
+        self.tell_steps()
         if self.cuda and len(self.marks) > 1:
             torch.cuda.synchronize()
             steps = [a.elapsed_time(b) for a, b in zip(self.marks, self.marks[1:], strict=False)]

@@ -9,11 +9,15 @@ from typer.testing import CliRunner
 
 from benchmarks.results import dump
 from migrator import estimates
-from migrator.advise import Reading, advise, parse_count, read_trees, sources, to_json, to_text
+from migrator.advise import advise, parse_count
 from migrator.advise_program import read_program
+from migrator.advise_reading import Reading, read_trees
+from migrator.advise_show import sources, to_json, to_text
 from migrator.cli.app import app
 from migrator.estimates import KNOWN_MODELS, Setting, bounds, calibrated, count_bytes
 
+from .machines import FOUR as FOUR_CARDS
+from .machines import NONE, UNEQUAL
 from .reports import FOUR
 
 GB = 10**9
@@ -185,3 +189,20 @@ def test_a_mistake_is_one_line():
     done = CliRunner().invoke(app, ["advise", "--params", "many"])
     assert done.exit_code == 2
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "machine, gpus, memory, said",
+    [
+        (FOUR_CARDS, 4, 81920 << 20, "200 to 100 GB/s"),
+        (UNEQUAL, 2, 24564 << 20, "20 to 8 GB/s"),
+        (NONE, 4, None, "the cards' memory: give --memory"),
+    ],
+)
+def test_the_machine_s_own_cards_are_taken_the_smaller_of_unequal_ones(monkeypatch, machine, gpus, memory, said):
+    monkeypatch.setattr("migrator.advise_program.read_gpus", lambda: (machine.gpus, machine.links))
+    words = ["advise", "--params", "340M"]
+    document = json.loads(CliRunner().invoke(app, [*words, "--format", "json"]).stdout)
+    assert (document["setting"]["gpus"], document["setting"]["memory"]) == (gpus, memory)
+    assert document["form"] == "ddp"
+    assert said in " ".join(CliRunner().invoke(app, words).stdout.split())
