@@ -12,6 +12,10 @@ from migrator.facts.program import Program
 from migrator.facts.syntax import Module, dotted
 
 DATA_LOADER = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
+_TAKES, _ADDS = (
+    frozenset({"remove", "pop", "popleft", "popitem"}),
+    frozenset({"append", "extend", "add", "insert", "update"}),
+)
 _LOADING_ONLY = frozenset({"num_workers", "pin_memory", "prefetch_factor", "persistent_workers", "timeout"})
 
 
@@ -65,13 +69,34 @@ def is_endless(program: Program, module: Module, node: ast.expr) -> bool:
             if found is None or not isinstance(found[1], ast.ClassDef):
                 return True
             iterator = program.resolver.method(found[0], found[1], "__iter__")
-            if iterator is None or any(isinstance(n, ast.While) for n in ast.walk(iterator[1])):
+            if iterator is None or any(isinstance(n, ast.While) and _may_go_on(n) for n in ast.walk(iterator[1])):
                 return True
         elif value.kind not in ("call", "constant") or (
             value.kind == "call" and not value.name.startswith("torch.utils.data")
         ):
             return True
     return False
+
+
+def _may_go_on(loop: ast.While) -> bool:
+    """True unless the loop takes away from what its condition counts: `while len(left) >= n` with `left.remove(one)`."""
+    counted = {
+        dotted(n.args[0])
+        for n in ast.walk(loop.test)
+        if isinstance(n, ast.Call) and dotted(n.func) == "len" and len(n.args) == 1
+    } | {dotted(loop.test)}
+    inside = [n for statement in loop.body for n in ast.walk(statement)]
+    taken = {
+        dotted(n.func.value)
+        for n in inside
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _TAKES
+    }
+    grown = {
+        dotted(n.func.value)
+        for n in inside
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _ADDS
+    }
+    return not (counted & taken - grown - {None})
 
 
 def unpacks_harmless(program: Program, module: Module, call: ast.Call) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 
 from migrator.facts.batch_loops import BatchLoop, draws_in, loaders_of, other_readers
+from migrator.facts.collating import keeps_rows
 from migrator.facts.flow import draws_random, is_none
 from migrator.facts.loaders import is_endless, is_stream, iterated, loaders_at, unpacks_harmless
 from migrator.facts.reader import Reader
@@ -64,7 +65,8 @@ def loader_of(reader: Reader, module: Module, call: ast.Call, training: bool) ->
                 reader.obstacle(module, given, "its sampler may never end")
         if sampler is not None and not _is_always_none(reader, module, sampler):
             reader.order_obstacle(module, sampler, "samples are drawn by a sampler of the program's own")
-        if argument(call, "collate_fn", 6) is not None:
+        collate = argument(call, "collate_fn", 6)
+        if collate is not None and not is_none(collate) and not keeps_rows(reader.program, module, collate):
             reader.obstacle(module, call, "batches are put together by a function of the program's own")
         if argument(call, "generator", 13) is not None:
             reader.order_obstacle(module, call, "the loader has a generator of its own")
