@@ -8,6 +8,7 @@ all processes, in order, and the loop goes on as the original's did: no loss, fi
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from migrator.facts.model_calls import model_called
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking, names_in
 
+_OTHER_SIZE = re.compile(r"\.(shape\[[1-9]\d*\]|size\([1-9]\d*\))$")
+_IN_COMMON = frozenset(["dtype", "device", "ndim", "dim", "is_cuda", "is_floating_point"])
 _READS = frozenset(["train", "eval", "state_dict", "zero_grad", "parameters", "named_parameters", "load_state_dict"])
 
 
@@ -367,7 +370,7 @@ class _Reader:
         other = next((root for root in roots if self._is_tensor(root)), None)
         taken = {self.module.segment(u.node) for call in calls for u in self._uses(call)}
         for use in uses:
-            if use.name not in given:
+            if use.name not in given or self._asks_of_each(use):
                 continue
             text = self.module.segment(use.node)
             if other is not None and self._asks_size(use) and self._is_whole_before(other, places, use.statement):
@@ -456,6 +459,11 @@ class _Reader:
         """True for the number of samples, asked of a name that holds one tensor."""
         text = self.module.segment(use.node).replace(" ", "")
         return text.removeprefix(use.name) in (".size(0)", ".shape[0]", ".size()[0]") or text == f"len({use.name})"
+
+    def _asks_of_each(self, use: _Use) -> bool:
+        """True for what the samples of a batch have in common: another dimension than theirs, the type, the device."""
+        text, parent = self.module.segment(use.node).replace(" ", ""), self.module.parents.get(use.node)
+        return bool(_OTHER_SIZE.search(text)) or (isinstance(parent, ast.Attribute) and parent.attr in _IN_COMMON)
 
     def _is_tensor(self, name: str) -> bool:
         """True for a batch that is moved by a method of its own, or asked for its size."""

@@ -97,6 +97,12 @@ def test_a_number_of_samples_before_the_call_is_that_of_the_whole_batch() -> Non
     assert lines[1:4] == ["y = whole_batch(y)", "count = y.size(0)", "out = whole_batch(model(x))"]
 
 
+@pytest.mark.parametrize("asked", ["x.shape[1] == 8", "x.size(1) == 8", "x.dtype == torch.float32", "x.dim() == 2"])
+def test_what_samples_have_in_common_can_be_asked_of_a_share(asked: str) -> None:
+    lines = step(SUM, (MODEL, f"            assert {asked}\n" + MODEL))
+    assert lines[1:4] == [f"assert {asked}", "y = whole_batch(y)", "out = whole_batch(model(x))"]
+
+
 def test_inputs_that_the_loss_looks_at_become_whole_behind_the_call() -> None:
     lines = step((LOSS, "            loss = criterion(out, y) + ((out - x[:, :4]) ** 2).sum()\n"))
     assert lines[1:4] == ["y = whole_batch(y)", "out = whole_batch(model(x))", "x = whole_batch(x)"]
