@@ -130,14 +130,14 @@ def candidates(tree: Tree) -> tuple[list[Candidate], list[SourceError]]:
     What git ignores is passed over, as ruff passes it over, unless git ignores the whole folder.
     """
     texts = _Texts(tree.files)
-    hits = {path for path in tree.files if (data := texts[path]) and b"arallel" in data and _HIT.search(data)}
-    reached = _reaching(texts, hits)
-    found = [path for path in tree.files if path in hits or (path in reached and _may_start(path, texts[path]))]
-    ignored = _ignored(tree.folder, found)
+    hits = {n for n in range(len(tree.files)) if b"arallel" in (data := texts[n]) and _HIT.search(data)}
+    starts = (n for n in _reaching(texts, hits) - hits if _may_start(tree.files[n], texts[n]))
+    found = {tree.files[n]: n in hits for n in sorted(hits.union(starts))}
+    ignored = _ignored(tree.folder, list(found))
     real: dict[str, Candidate] = {}
     for path in sorted(found, key=os.path.islink):  # a link and its file are one program, by the name of the file
         if path not in ignored:
-            own = Candidate(path, path in hits, is_called_vendored(path, tree.folder))
+            own = Candidate(path, found[path], is_called_vendored(path, tree.folder))
             real.setdefault(os.path.realpath(path), own)
     return sorted(real.values(), key=lambda one: one.path), [*tree.problems, *texts.problems]
 
@@ -147,19 +147,20 @@ def _may_start(path: Path, data: bytes) -> bool:
 
 
 class _Texts:
-    """The bytes of files, read once where memory allows; what cannot be read is empty and a problem."""
+    """The bytes of files, by position, read once where memory allows; what cannot be read is empty and a problem."""
 
     def __init__(self, files: Iterable[Path]):
         self.files, self.problems = tuple(files), list[SourceError]()
-        self._kept: dict[Path, bytes] = {}
+        self._kept: list[bytes | None] = [None] * len(self.files)
         self._size = 0
 
-    def __getitem__(self, path: Path) -> bytes:
-        if path in self._kept:
-            return self._kept[path]
-        data = self._read(path)
+    def __getitem__(self, position: int) -> bytes:
+        known = self._kept[position]
+        if known is not None:
+            return known
+        data = self._read(self.files[position])
         if not data or self._size + len(data) <= _KEPT_BYTES:
-            self._kept[path] = data
+            self._kept[position] = data
             self._size += len(data)
         return data
 
@@ -182,20 +183,20 @@ class _Texts:
         return b""
 
 
-def _reaching(texts: _Texts, hits: set[Path]) -> set[Path]:
-    """The hits and the files that import them, over any number of steps, as far as names tell."""
+def _reaching(texts: _Texts, hits: set[int]) -> set[int]:
+    """The hits and the files that import them, over any number of steps, as far as names tell; all by position."""
     reached, queue, known = set(hits), list(hits), set()
     while queue:
-        path = queue.pop()
+        path = texts.files[queue.pop()]
         name = (path.parent.name if path.name == "__init__.py" else path.stem).encode()
         if name in known:
             continue
         known.add(name)
         word = re.compile(rb"\b" + re.escape(name) + rb"\b")
-        for importer in texts.files:
+        for importer, file in enumerate(texts.files):
             if importer in reached or name not in (data := texts[importer]):
                 continue
-            lines = [data] if importer.suffix == ".ipynb" else _IMPORT.findall(data)
+            lines = [data] if file.suffix == ".ipynb" else _IMPORT.findall(data)
             if any(word.search(line) for line in lines):
                 reached.add(importer)
                 queue.append(importer)
