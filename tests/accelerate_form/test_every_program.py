@@ -12,7 +12,7 @@ from migrator.verify import ForkServer, Status, to_text
 from .table import WANTED, Result, Subject, examine, subjects
 
 SUBJECTS = list(subjects())
-FIRST = ("h05_", "h09_", "h10_", "h31_", "h42_", "resnet_dp")  # in every test run
+FIRST = ("h05_", "h09_", "h10_", "h31_", "h42_")  # in every test run
 # What differs, and why that is no fault of the conversion; anything else that is not EQUAL fails.
 INHERENT = {
     "h76_chosen_gpus": "its DataParallel names two devices",
@@ -21,8 +21,10 @@ INHERENT = {
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[ForkServer]:
-    with ForkServer(preload=("numpy", "torchvision", "accelerate", "torch.utils.tensorboard")) as server:
+def server(request: pytest.FixtureRequest) -> Iterator[ForkServer]:
+    all_programs = any(item.get_closest_marker("long") for item in request.session.items)
+    more = ("torchvision", "torch.utils.tensorboard") if all_programs else ()
+    with ForkServer(preload=("numpy", *more, "accelerate")) as server:
         yield server
 
 

@@ -137,7 +137,7 @@ def test_a_program_by_hand_runs_alone(runs: Runs) -> None:
     assert len(runs["from hand.1"]["loss"]) == 2 * len(runs["from hand.2"]["loss"])
 
 
-@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("world", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_over_the_ddp_form_the_training_is_the_same(runs: Runs, world: int) -> None:
     straight, over = runs[f"plain.{world}"], runs[f"over ddp.{world}"]
     assert over["loss"] == pytest.approx(straight["loss"], abs=1e-12)

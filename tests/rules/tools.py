@@ -8,6 +8,7 @@ import ast
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,11 @@ def training(lines: str, depth: int = 2) -> str:
 
 def convert(source: str, **options: object) -> Conversion:
     """Convert one file, with nothing beside it on the disk, and check what holds of every conversion."""
-    chosen = Options(**options)  # type: ignore[arg-type]
+    return _converted(source, Options(**options))  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=32)
+def _converted(source: str, chosen: Options) -> Conversion:
     with _alone():
         conversion = convert_program(ENTRY, chosen, Source(str(ENTRY), source))
         check_conversion(conversion)
