@@ -2,13 +2,12 @@
 
 In: the launcher's settings.  Out: one JSON file per rank, written once, at the end of the last window (or of the program).  A step
 ends where the first optimizer to step has stepped; windows are consecutive steps between two synchronisations; nothing else is
-synchronised.  Stands alone: imports torch and the standard library only.
+synchronised.  Imports torch, the standard library and its own folder only, under whatever name that has in the process.
 """
 
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
 import os
 import signal
@@ -23,10 +22,12 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import dataloader
 
+from .batches import repeat_rows, rows_of
+from .look import describe_work, read_memory, read_versions
+
 PARENT_SECONDS = 2.0
 TELL_SECONDS = 0.1
 MEET_SECONDS = 30.0
-ROWS_DEPTH = 4
 
 
 class Meter:
@@ -335,109 +336,3 @@ def end_children() -> None:
     for child in multiprocessing.active_children():
         with contextlib.suppress(Exception):
             os.kill(child.pid or 0, signal.SIGKILL) if child.pid else None
-
-
-# -------------------------------------------------------------------- looking
-def rows_of(batch: Any, depth: int = 0) -> int:
-    """Samples of a batch: the first dimension of its first tensor; 0 where there is none."""
-    if isinstance(batch, torch.Tensor):
-        return int(batch.shape[0]) if batch.dim() else 0
-    if depth >= ROWS_DEPTH:
-        return 0
-    if hasattr(batch, "values") and callable(batch.values):
-        parts: Any = list(batch.values())
-    elif isinstance(batch, (list, tuple)):
-        parts = batch
-    else:
-        return 0
-    for part in parts:
-        found = rows_of(part, depth + 1)
-        if found:
-            return found
-    return 0
-
-
-def repeat_rows(value: Any, have: int, wanted: int) -> Any:
-    """The same batch with `wanted` samples instead of `have`: its samples again and again, or the first of them."""
-    if isinstance(value, torch.Tensor):
-        if not value.dim() or value.shape[0] != have:
-            return value
-        made = value[torch.arange(wanted, device=value.device) % have]
-        return made.pin_memory() if value.is_pinned() else made
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(repeat_rows(one, have, wanted) for one in value))
-    if isinstance(value, (list, tuple)):
-        if len(value) == have and not any(rows_of(one) == have for one in value):  # a list with an entry per sample
-            return type(value)(value[i % have] for i in range(wanted))
-        return type(value)(repeat_rows(one, have, wanted) for one in value)
-    if hasattr(value, "items") and hasattr(value, "__setitem__"):
-        made = copy.copy(value)
-        for key, one in list(value.items()):
-            made[key] = repeat_rows(one, have, wanted)
-        return made
-    return value
-
-
-def describe_work(optimizer: torch.optim.Optimizer, cuda: bool) -> dict[str, Any]:
-    """What decides how much a step costs, as far as the process shows it."""
-    parameters = [p for group in optimizer.param_groups for p in group["params"] if isinstance(p, torch.Tensor)]
-    kernels = [p for p in parameters if p.dim() == 4 and p.shape[1] > 1 and p.shape[2] > 1]
-    last = [p.is_contiguous(memory_format=torch.channels_last) for p in kernels]
-    tf32 = None
-    if cuda:
-        with contextlib.suppress(Exception):
-            tf32 = bool(torch.backends.cuda.matmul.allow_tf32)
-    return {
-        "optimizer": type(optimizer).__name__,
-        "dtype": str(parameters[0].dtype).removeprefix("torch.") if parameters else None,
-        "channels_last": bool(last) and all(last) if kernels else None,
-        "tf32": tf32,
-        "parameters": sum(p.numel() for p in parameters),
-        "threads": torch.get_num_threads(),
-        "device": str(parameters[0].device) if parameters else None,
-    }
-
-
-def read_versions(cuda: bool) -> dict[str, str | None]:
-    found: dict[str, str | None] = {"torch": torch.__version__}
-    if cuda:
-        found["cuda"] = torch.version.cuda
-        with contextlib.suppress(Exception):
-            found["cudnn"] = str(torch.backends.cudnn.version())
-        with contextlib.suppress(Exception):
-            found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
-    return found
-
-
-def read_memory(devices: list[int], rank: int) -> list[dict[str, Any]]:
-    """Peaks of each CUDA device since the windows opened; of the process where there are none."""
-    found = []
-    for device in devices:
-        properties = torch.cuda.get_device_properties(device)
-        found.append(
-            {
-                "device": f"cuda:{device}",
-                "uuid": str(getattr(properties, "uuid", "")),
-                "allocated": torch.cuda.max_memory_allocated(device),
-                "reserved": torch.cuda.max_memory_reserved(device),
-                "used": None,
-                "total": properties.total_memory,
-            }
-        )
-    if not devices:
-        with contextlib.suppress(ImportError):
-            import resource
-
-            unit = 1 if sys.platform == "darwin" else 1024
-            used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-            found.append(
-                {
-                    "device": f"process {rank}",
-                    "uuid": "",
-                    "allocated": None,
-                    "reserved": None,
-                    "used": used,
-                    "total": None,
-                }
-            )
-    return found

@@ -8,7 +8,7 @@ name: the program may own a folder called `benchmarks` (or a module called `run`
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import os
 import runpy
@@ -16,6 +16,8 @@ import sys
 import traceback
 from types import ModuleType
 from typing import Any
+
+NAME = "_mgmigrate_bench"
 
 
 def main() -> None:
@@ -27,14 +29,15 @@ def main() -> None:
     meter: Any = None
     code = 1
     try:
-        meter = _private("measure", here).install(settings)
         verify = os.path.join(os.path.dirname(os.path.dirname(here)), "migrator", "verify")
+        _package(here, verify)
+        meter = importlib.import_module(f"{NAME}.measure").install(settings)
         if settings["pretend_cuda"]:
-            _private("pretend", here).install(_private("simcuda", verify))
+            importlib.import_module(f"{NAME}.pretend").install(importlib.import_module(f"{NAME}.simcuda"))
         if settings["variant"] == "single":
             _on_one_device()
         if settings["fake_data"]:
-            _private("fakedata", verify).install(settings["fake_data"])
+            importlib.import_module(f"{NAME}.fakedata").install(settings["fake_data"])
         if settings["prelude"]:
             exec(compile(settings["prelude"], "<prelude>", "exec"), {"__name__": "__prelude__"})
         _execute(settings)
@@ -77,14 +80,11 @@ def _on_one_device() -> None:
     DataParallel.__init__ = on_one
 
 
-def _private(name: str, folder: str) -> ModuleType:
-    """A module of this folder under a name that no program has."""
-    spec = importlib.util.spec_from_file_location(f"_mgmigrate.{name}", os.path.join(folder, f"{name}.py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def _package(*folders: str) -> None:
+    """Our modules in a package whose name no program has; only those that are asked for are imported."""
+    package = ModuleType(NAME)
+    package.__path__ = list(folders)
+    sys.modules[NAME] = package
 
 
 def _report(meter: Any, settings: dict[str, Any], error: BaseException, message: str) -> None:

@@ -190,7 +190,7 @@ def test_the_program_gets_as_many_samples_as_are_tried(forked, rows):
 
 
 def test_batches_of_every_shape_are_repeated():
-    from benchmarks.inside.measure import repeat_rows
+    from benchmarks.inside.batches import repeat_rows
 
     Pair = namedtuple("Pair", "x y")
     x = torch.arange(3.0)
