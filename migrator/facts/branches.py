@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, argument, dotted, names_in
+from migrator.facts.syntax import Module, Span, argument, dotted, names_in, walk
 
 _MEASURES = frozenset(
     ["shape", "size", "dim", "ndim", "dtype", "device", "is_cuda", "requires_grad", "training", "numel"]
@@ -41,7 +41,7 @@ class Branches:
     def of(self, module: Module, function: ast.FunctionDef) -> Iterator[tuple[Module, ast.AST, str]]:
         """The branches of one method that not every process may take alike."""
         tainted = _spread(function, _without_default(function))
-        for node in ast.walk(function):
+        for node in walk(function):
             if not isinstance(node, ast.If | ast.While | ast.IfExp) or not _decides(node, function):
                 continue
             if _in_evaluation(module, node, function):
@@ -82,7 +82,7 @@ class Branches:
             self._sites = {}
             for module, node in self.classes:
                 for caller in node.body:
-                    for call in ast.walk(caller) if isinstance(caller, ast.FunctionDef) else ():
+                    for call in walk(caller) if isinstance(caller, ast.FunctionDef) else ():
                         if isinstance(call, ast.Call) and isinstance(caller, ast.FunctionDef):
                             for method in self._called(module, node, caller, call):
                                 self._sites.setdefault(method, []).append(_Site(module, caller, call))
@@ -123,9 +123,9 @@ def _compared(function: ast.FunctionDef) -> set[str]:
     """Parameters that a branch compares with a number as they are: no batch can be, so the program gives a setting."""
     return {
         node.left.id
-        for branch in ast.walk(function)
+        for branch in walk(function)
         if isinstance(branch, ast.If | ast.IfExp)
-        for node in ast.walk(branch.test)
+        for node in walk(branch.test)
         if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name)
         if all(isinstance(c, ast.Constant) and isinstance(c.value, int) for c in node.comparators)
     }
@@ -135,7 +135,7 @@ def _spread(function: ast.FunctionDef, given: set[str] | frozenset[str]) -> set[
     """The given names, and those that get their values from them."""
     tainted = set(given)
     for _ in range(2):
-        for node in ast.walk(function):
+        for node in walk(function):
             if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant):
                 if names_in(node.value) & tainted and not _only_measures(node.value, tainted):
                     tainted |= {name for target in node.targets for name in _bound(target)} - {"self"}
@@ -154,7 +154,7 @@ def _bound(target: ast.AST) -> set[str]:
 def _decides(node: ast.If | ast.While | ast.IfExp, function: ast.FunctionDef) -> bool:
     """True when a branch leads to another end or to other parts of the module."""
     parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [*node.body, *node.orelse]
-    inside = [n for part in parts for n in ast.walk(part)]
+    inside = [n for part in parts for n in walk(part)]
     uses_parts = any(is_own(n, function) for n in inside)
     if any(isinstance(n, ast.Raise) for n in inside) and not uses_parts:
         return False
@@ -181,7 +181,7 @@ def _in_evaluation(module: Module, node: ast.AST, function: ast.FunctionDef) -> 
 
 
 def _by_chance(program: Program, module: Module, test: ast.AST) -> bool:
-    return any(isinstance(n, ast.Call) and program.external(module, n).startswith(_RANDOM) for n in ast.walk(test))
+    return any(isinstance(n, ast.Call) and program.external(module, n).startswith(_RANDOM) for n in walk(test))
 
 
 def _by_samples(test: ast.AST, tainted: set[str]) -> bool:

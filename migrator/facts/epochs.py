@@ -11,7 +11,7 @@ from migrator.facts.batch_loops import BatchLoop, draws_in
 from migrator.facts.flow import draws_random
 from migrator.facts.loaders import is_counting
 from migrator.facts.reader import Reader, is_at
-from migrator.facts.syntax import FunctionNode, Module, Scope, dotted, names_in
+from migrator.facts.syntax import FunctionNode, Module, Scope, dotted, names_in, walk
 from migrator.facts.training import Loader
 
 
@@ -61,7 +61,7 @@ def _epoch_found(reader: Reader, module: Module, epochs: ast.For, inner: ast.AST
     reader.training.epoch_name = epochs.target.id
     if any(
         epochs.target.id in names_in(t)
-        for n in ast.walk(epochs)
+        for n in walk(epochs)
         if isinstance(n, ast.AugAssign | ast.Assign)
         for t in ([n.target] if isinstance(n, ast.AugAssign) else n.targets)
         if isinstance(t, ast.Name)
@@ -80,7 +80,7 @@ def _epoch_found(reader: Reader, module: Module, epochs: ast.For, inner: ast.AST
 def _check_epoch_draws(reader: Reader, module: Module, epochs: ast.For | ast.While, inner: ast.AST) -> None:
     """Random numbers that an epoch draws outside its batches: all processes would draw their own."""
     for statement in epochs.body:
-        if inner is statement or inner in set(ast.walk(statement)):
+        if inner is statement or inner in set(walk(statement)):
             continue
         if draws_random(reader.program, module, statement):
             reader.obstacle(module, statement, "random numbers are drawn between the epochs")
@@ -90,9 +90,7 @@ def _visible_loader(reader: Reader, module: Module, epochs: ast.For, loaders: li
     """An expression for the training loader that holds inside the epoch loop."""
     places = {loader.at for loader in loaders}
     scope = module.scope_of.get(epochs, module.scope)
-    candidates = [
-        n for n in ast.walk(epochs) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load)
-    ]
+    candidates = [n for n in walk(epochs) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load)]
     for node in candidates:
         name = dotted(node)
         if name is None or module.scope_of.get(node) is not scope:

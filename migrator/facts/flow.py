@@ -18,7 +18,7 @@ from migrator.facts.model_calls import model_called
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.program import Program
 from migrator.facts.resolve import Value
-from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking, names_in
+from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking, names_in, walk
 
 # Methods that keep one row per sample.
 _ROWWISE = frozenset(
@@ -254,7 +254,7 @@ class Flow:
             ast.Break | ast.Continue | ast.Pass | ast.Global | ast.Import | ast.ImportFrom | ast.Assert | ast.Delete,
         ):
             return
-        elif isinstance(node, ast.Try) and any(call in self.draws for call in ast.walk(node)):
+        elif isinstance(node, ast.Try) and any(call in self.draws for call in walk(node)):
             for way in (node.body, *(handler.body for handler in node.handlers)):
                 self.read(way)  # it begins the loader again, on all processes alike
         elif isinstance(node, ast.Try):
@@ -270,7 +270,7 @@ class Flow:
         return not self.evaluation and self._shows_figure(node)
 
     def _shows_figure(self, node: ast.AST) -> bool:
-        return any(dotted(n) in self.figures for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute))
+        return any(dotted(n) in self.figures for n in walk(node) if isinstance(n, ast.Name | ast.Attribute))
 
     def _assign(self, node: ast.Assign) -> None:
         self._check_random(node.value)
@@ -405,8 +405,8 @@ class Flow:
 
     def _is_own_part(self, node: ast.expr) -> bool:
         """`average * 0.8`: the figure itself, scaled."""
-        factors = [n for n in ast.walk(node) if isinstance(n, ast.Name) and self.kinds.get(n.id) is not None]
-        only_products = all(isinstance(n.op, ast.Mult | ast.Div) for n in ast.walk(node) if isinstance(n, ast.BinOp))
+        factors = [n for n in walk(node) if isinstance(n, ast.Name) and self.kinds.get(n.id) is not None]
+        only_products = all(isinstance(n.op, ast.Mult | ast.Div) for n in walk(node) if isinstance(n, ast.BinOp))
         return len(factors) == 1 and factors[0].id == self.counting and only_products
 
     def _is_size(self, node: ast.expr) -> bool:
@@ -423,7 +423,7 @@ class Flow:
     @property
     def _sized(self) -> dict[str, bool]:
         sized: dict[str, bool] = {}
-        for node in ast.walk(self.loop):
+        for node in walk(self.loop):
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
                 text = self.module.segment(node.value).replace(" ", "")
                 sized[node.targets[0].id] = text.endswith((".size(0)", ".shape[0]", ".size()[0]")) or (
@@ -522,7 +522,7 @@ class Flow:
         found = self.program.resolver.definition(value.module.qualified(value.node.func), value.module)
         if found is None or not isinstance(found[1], ast.ClassDef):
             return False
-        written = {n.attr for n in ast.walk(found[1]) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+        written = {n.attr for n in walk(found[1]) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
         return {"sum", "count", "avg"} <= written
 
     # ------------------------------------------------------------ expressions
@@ -701,7 +701,7 @@ class Flow:
         plain = all(isinstance(s, ast.Assign) and _binds_names(s) for s in body[:-1]) and not function.decorator_list
         if not plain or not isinstance(last, ast.Return) or last.value is None or has_unpacking(node):
             return False
-        if any(isinstance(n, ast.Attribute) and n.attr in NO_TENSORS for n in ast.walk(function)):
+        if any(isinstance(n, ast.Attribute) and n.attr in NO_TENSORS for n in walk(function)):
             return False
         names = [a.arg for a in function.args.args][1 if module.scopes[function].self_name is not None else 0 :]
         given = {name for i, name in enumerate(names) if self.kind(argument(node, name, i)) == "rows"}
@@ -767,7 +767,7 @@ class Flow:
 
 def draws_random(program: Program, module: Module, node: ast.AST, depth: int = 3) -> bool:
     """True when running the code draws random numbers, also in the project's functions that it calls (not in models)."""
-    for call in ast.walk(node):
+    for call in walk(node):
         if not isinstance(call, ast.Call):
             continue
         if program.external(module, call).startswith(_RANDOM):

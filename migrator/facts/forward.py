@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from migrator.facts.branches import Branches, is_own
 from migrator.facts.program import Program
 from migrator.facts.resolve import Value
-from migrator.facts.syntax import Module, Span, argument, dotted
+from migrator.facts.syntax import Module, Span, argument, dotted, walk
 
 Against = tuple[Module, ast.AST, str]
 Reads = dict[str, list[tuple[Module, ast.Attribute]]]  # where attributes of each name are read
@@ -103,7 +103,7 @@ def model_classes(program: Program) -> list[tuple[Module, ast.ClassDef]]:
         if isinstance(node, ast.ClassDef):
             found[node] = (module, node)
             queue += program.resolver.bases(module, node)
-        for part in ast.walk(node):
+        for part in walk(node):
             if isinstance(part, ast.Name | ast.Attribute):
                 definition = program.resolver.definition(module.qualified(part), module)
                 if definition is not None and isinstance(definition[1], ast.ClassDef | ast.FunctionDef):
@@ -131,7 +131,7 @@ def _forward_methods(program: Program, module: Module, node: ast.ClassDef) -> It
         yield module, method
         wanted += [
             n.func.attr
-            for n in ast.walk(method)
+            for n in walk(method)
             if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and is_own(n.func.value, method)
         ]
 
@@ -141,12 +141,12 @@ def _unused(program: Program, module: Module, node: ast.ClassDef, reads: Reads) 
     init = next((s for s in node.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
     if init is None or not any(isinstance(s, ast.FunctionDef) and s.name == "forward" for s in node.body):
         return
-    for part in ast.walk(node):
+    for part in walk(node):
         if isinstance(part, ast.Attribute) and part.attr in _ALL_PARTS and is_own(part.value, init):
             return
         if isinstance(part, ast.Call) and dotted(part.func) in ("getattr", "setattr"):
             return
-    for statement in ast.walk(init):
+    for statement in walk(init):
         if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
             continue
         for target in statement.targets:
@@ -164,13 +164,13 @@ def _has_parameters(program: Program, module: Module, call: ast.Call) -> bool:
             return not (isinstance(needs, ast.Constant) and needs.value is False)
         if made in ("Sequential", "ModuleList", "ModuleDict"):
             return any(
-                _has_parameters(program, module, n) for n in ast.walk(call) if isinstance(n, ast.Call) and n is not call
+                _has_parameters(program, module, n) for n in walk(call) if isinstance(n, ast.Call) and n is not call
             )
         return not made.startswith(_WITHOUT_PARAMETERS) and not made.endswith(("Loss", "Pad1d", "Pad2d", "Pad3d"))
     callee = program.resolver.callee(module, call)
     if callee is None or not isinstance(callee[1], ast.ClassDef):
         return False
-    inside = (n for n in ast.walk(callee[1]) if isinstance(n, ast.Call) and n is not call)
+    inside = (n for n in walk(callee[1]) if isinstance(n, ast.Call) and n is not call)
     return any(
         program.external(callee[0], n).startswith("torch.nn.") and _has_parameters(program, callee[0], n)
         for n in inside
@@ -188,7 +188,7 @@ def _is_used(target: ast.Attribute, reads: Reads) -> bool:
 
 # ---------------------------------------------------------------- state
 def _state(module: Module, function: ast.FunctionDef, reads: Reads) -> Iterator[Against]:
-    for node in ast.walk(function):
+    for node in walk(function):
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
         )
@@ -216,15 +216,13 @@ def _partial_outputs(program: Program) -> Iterator[Against]:
         names = [dotted(e) for e in target.elts] if isinstance(target, ast.Tuple) else [None]
         rest = module.block(statement)[module.block(statement).index(statement) + 1 :]
         always = [s for s in rest if not isinstance(s, ast.If | ast.For | ast.While)]
-        read = {
-            dotted(n) for s in always for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-        }
+        read = {dotted(n) for s in always for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
         if not all(name in read for name in names):
             yield module, call, PARTIAL
 
 
 def _has_backward(loop: ast.AST) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in ast.walk(loop))
+    return any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in walk(loop))
 
 
 def _gives_several(program: Program) -> bool:
@@ -239,7 +237,7 @@ def _gives_several(program: Program) -> bool:
             if found is None or not isinstance(found[1], ast.ClassDef):
                 continue
             method = program.resolver.method(found[0], found[1], "forward")
-            for node in ast.walk(method[1]) if method else ():
+            for node in walk(method[1]) if method else ():
                 if isinstance(node, ast.Return) and _is_several(node.value):
                     return True
     return False

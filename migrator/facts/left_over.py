@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.flow import Flow
-from migrator.facts.syntax import Module, dotted, names_in
+from migrator.facts.syntax import Module, dotted, names_in, walk
 
 _COLLECTS = frozenset(["append", "extend", "add", "push", "insert", "put", "accumulate", "record", "add_batch"])
 
@@ -63,7 +63,7 @@ def _values(loop: BatchLoop, flow: Flow) -> list[str]:
     found = dict.fromkeys(name for name, kind in flow.figures.items() if kind == "other")
     found |= dict.fromkeys(name for name, kind in flow.kinds.items() if kind)
     ours = set(flow.kinds)
-    for node in ast.walk(loop):
+    for node in walk(loop):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COLLECTS:
             given = [*node.args, *(keyword.value for keyword in node.keywords)]
             holder: ast.AST = node.func.value

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from migrator.facts.model import Effect
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, Span, dotted, names_in
+from migrator.facts.syntax import FunctionNode, Module, Span, dotted, names_in, walk
 
 _GUARDED_KINDS = frozenset({"write", "remove", "shell", "open", "download", "folder"})
 _RANDOM = ("torch.rand", "torch.randn", "torch.randint", "torch.randperm", "numpy.random.", "random.")
@@ -183,14 +183,14 @@ class _Finder:
         writes = self.effect_of(module, value) is not None
         uses_handle = bool(handles & names_in(value)) and not isinstance(value.func, ast.Name)
         if not (writes or uses_handle or name == "print"):
-            inner = [n for n in ast.walk(value) if self.effect_of(module, n) is not None]
+            inner = [n for n in walk(value) if self.effect_of(module, n) is not None]
             if not inner or (isinstance(value.func, ast.Attribute) and not isinstance(value.func.value, ast.Call)):
                 return "its statement does more than write"
         return self._impure(module, value)
 
     def _impure(self, module: Module, expression: ast.AST) -> str:
         """Why evaluating the expression on one rank only could matter elsewhere."""
-        for node in ast.walk(expression):
+        for node in walk(expression):
             if not isinstance(node, ast.Call):
                 continue
             name = self.program.external(module, node)
@@ -217,7 +217,7 @@ class _Finder:
         together += [e.at for e in self.program.effects if e.kind in ("remove", "shell", "download", "prompt")]
         if any(place.contains(at) for at in together):
             return True
-        callees = [self.program.resolver.callee(owner, n) for n in ast.walk(function) if isinstance(n, ast.Call)]
+        callees = [self.program.resolver.callee(owner, n) for n in walk(function) if isinstance(n, ast.Call)]
         return any(c is not None and c[1] is not function and self._meets(c[1], depth + 1) for c in callees)
 
     def _only_names(self, function: ast.AST) -> bool:
@@ -232,7 +232,7 @@ class _Finder:
     def _runs_model(self, module: Module, function: ast.AST, depth: int) -> bool:
         if depth > 4 or isinstance(function, ast.ClassDef):
             return False
-        for node in ast.walk(function):
+        for node in walk(function):
             if isinstance(node, ast.Call):
                 if self.program.is_wrapped(module, node.func):
                     return True

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from migrator.facts import chosen
-from migrator.facts.syntax import Binding, FunctionNode, Module, Scope, argument, dotted
+from migrator.facts.syntax import Binding, FunctionNode, Module, Scope, argument, dotted, walk
 
 # Methods that give their object back.
 SAME_OBJECT_METHODS = frozenset(
@@ -783,7 +783,7 @@ class Resolver:
                 if isinstance(function, ast.Lambda)
                 else [
                     node.value
-                    for node in ast.walk(function)
+                    for node in walk(function)
                     if isinstance(node, ast.Return) and module.scope_of.get(node) is scope and node.value is not None
                 ]
             )

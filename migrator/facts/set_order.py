@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from migrator.facts.model import Place
 from migrator.facts.program import Program, is_settled
-from migrator.facts.syntax import FunctionNode, Module, dotted
+from migrator.facts.syntax import FunctionNode, Module, dotted, walk
 from migrator.facts.uniform import waits_for_all
 
 _ORDERED = frozenset({"list", "tuple", "enumerate"})
@@ -60,12 +60,12 @@ def _loops(program: Program) -> Iterator[Place]:
 
 def _numbers(loop: ast.For) -> bool:
     """True when what the loop makes depends on the order: it appends, or gives each element a number."""
-    counters = {n.target.id for n in ast.walk(loop) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
-    for node in ast.walk(loop):
+    counters = {n.target.id for n in walk(loop) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+    for node in walk(loop):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COLLECTS:
             return True
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-            inner = [n for n in ast.walk(node.value) if isinstance(n, ast.Name)]
+            inner = [n for n in walk(node.value) if isinstance(n, ast.Name)]
             if any(n.id in counters or n.id == "len" for n in inner):
                 return True
     return False

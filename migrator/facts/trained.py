@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from migrator.facts.flow import is_parameter
 from migrator.facts.reader import Reader
-from migrator.facts.syntax import Module, argument, dotted
+from migrator.facts.syntax import Module, argument, dotted, walk
 
 
 def check_optimizers(reader: Reader) -> None:
@@ -48,7 +48,7 @@ def _parameter_sources(
     if node is None or node in seen:
         return
     seen.add(node)
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if (
             isinstance(inner, ast.Call)
             and isinstance(inner.func, ast.Attribute)
