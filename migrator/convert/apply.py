@@ -84,7 +84,9 @@ def _rewrite(project: Project, program: Program, diagnostics: list[Diagnostic], 
     own = frozenset(part for module in project.modules.values() for part in module.name.split("."))
     for module in program.modules:
         wanted = [one for one in labelled if isinstance(one.edit, AddImport) and one.edit.at.path == module.path]
-        by_path[module.path] += import_edits(module, wanted, own)
+        by_path[module.path] += import_edits(
+            module, wanted, own, program.entry.first if module is program.entry_module else None
+        )
     changes = []
     for module in program.modules:
         if by_path[module.path]:

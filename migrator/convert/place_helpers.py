@@ -32,6 +32,14 @@ from migrator.facts.syntax import Module, Span
 from migrator.load.project import Project
 
 
+def _stands_below_imports(program: Program) -> bool:
+    """False where the processes meet above an import: definitions that are called there would come too late."""
+    first = program.entry.first
+    module = program.entry_module
+    imports = [s for s in module.tree.body if isinstance(s, ast.Import | ast.ImportFrom)]
+    return first is not None and all(module.span(s) != first for s in imports)
+
+
 def place_helpers(
     project: Project,
     program: Program,
@@ -48,7 +56,7 @@ def place_helpers(
     entry = project.entry
     label = wanted[0]
     only_entry = all(one.edit.at.path == entry.path for one in wanted)
-    if only_entry and (inline or fits_inline(helpers)) and program.entry.first is not None:
+    if only_entry and (inline or fits_inline(helpers)) and _stands_below_imports(program):
         place = program.region.last if program.region is not None else _definition_place(entry)
         edits = [replace(label, edit=InsertBefore(place, _spaced(_respell(helper_text(helpers), respelled))))]
         edits += [replace(label, edit=AddImport(place, line)) for line in helper_imports(helpers)]

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from migrator.facts import effects as effects_of
+from migrator.facts.import_time import acting_calls, acting_import
 from migrator.facts.model import Clock, DeviceLiteral, Effect, Entry, GuardFact, LookAlike, Place, Wrap
 from migrator.facts.neighbours import used_by_others
 from migrator.facts.reach import is_main_guard, other_programs, unreached
@@ -314,8 +315,10 @@ class Program:
                 early = next((s for s in before if self._is_early(module, s)), None)
                 if early is not None:
                     first = _below_imports(module, early)
+                acting = acting_import(self)
+                first = acting or first
                 return Entry(
-                    "guard" if early is None or first is statement else "early",
+                    "guard" if not acting and (early is None or first is statement) else "early",
                     module.span(first),
                     module.span(statement.body[-1]),
                 )
@@ -323,7 +326,7 @@ class Program:
         loud = [s for s in executable if not self._is_quiet(module, s)]
         if not loud:
             return Entry("library", None, None)
-        first = _below_imports(module, loud[0])
+        first = acting_import(self) or _below_imports(module, loud[0])
         return Entry("flat", module.span(first), module.span(module.tree.body[-1]))
 
     @cached_property
@@ -379,17 +382,9 @@ class Program:
     @cached_property
     def acts_on_import(self) -> list[Place]:
         """Calls that imported modules make while they are imported, and that need the processes to have met."""
-        found = []
-        for module, call in self.calls():
-            if module is self.entry_module or module.scope_of.get(call, module.scope) is not module.scope:
-                continue
-            effect = effects_of.classify(module, call, self.external(module, call))
-            clock = effects_of.clock(module, call, self.external(module, call))
-            kinds = ("write", "remove", "open", "download", "sink", "prompt")
-            own = effects_of.draws_or_moves(call, self.external(module, call))
-            if (effect is not None and effect.kind in kinds) or (clock is not None and clock.into != "log") or own:
-                found.append(self._place(module, call))
-        return found
+        if acting_import(self) is not None:
+            return []  # the processes meet above it
+        return [self._place(module, call) for module, call in acting_calls(self)]
 
     def _is_quiet(self, module: Module, statement: ast.stmt) -> bool:
         """Argument parsing, plain constants, and where to import from: they may come before the processes meet."""

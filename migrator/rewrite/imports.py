@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from migrator.edits import AddImport, InsertAfter, InsertBefore, Labelled
-from migrator.facts.syntax import Module
+from migrator.facts.syntax import Module, Span
 
 _WIDTH = 100
 
@@ -32,10 +32,13 @@ def is_imported(module: Module, line: str) -> bool:
     )
 
 
-def import_edits(module: Module, wanted: list[Labelled], own: frozenset[str] = frozenset()) -> list[Labelled]:
+def import_edits(
+    module: Module, wanted: list[Labelled], own: frozenset[str] = frozenset(), above: Span | None = None
+) -> list[Labelled]:
     """Insertions for the import lines that are missing, each after the last leading import of the same kind.
 
-    `own` are the names under which the project's modules and packages are imported.
+    `own` are the names under which the project's modules and packages are imported; `above` is a statement before which all
+    of them are needed, an import itself perhaps.
     """
     lines: dict[str, Labelled] = {}
     for one in wanted:
@@ -44,13 +47,13 @@ def import_edits(module: Module, wanted: list[Labelled], own: frozenset[str] = f
     if not lines:
         return []
     lines = {text: next(one for line, one in lines.items() if line in parts) for text, parts in joined(lines).items()}
-    leading = _leading_imports(module)
+    leading = [s for s in _leading_imports(module) if above is None or module.span(s).start < above.start]
     edits: list[Labelled] = []
     for text, one in sorted(lines.items(), key=lambda item: (_kind(item[0]), item[0].startswith("from"), item[0])):
-        anchor, above = _anchor(leading, text, own)
+        anchor, before = _anchor(leading, text, own)
         text = _wrapped(text)
         if anchor is not None:
-            insert = InsertBefore if above else InsertAfter
+            insert = InsertBefore if before else InsertAfter
             edits.append(replace(one, edit=insert(module.span(anchor), text + "\n")))
         else:
             first = _first_statement(module)

@@ -387,11 +387,24 @@ def test_processes_meet_before_what_a_script_does_above_its_main_block(project, 
     assert text.index("    setup_distributed()") < text.index(early) < text.index("def main")
 
 
-def test_what_an_imported_module_does_on_import_is_asked_about_and_does_not_fail(project):
+def test_processes_meet_above_the_import_of_what_acts_while_it_is_imported(project):
     project.write("tools.py", "import torch\n\nNOISE = torch.randn(3)\ntorch.save(NOISE, 'noise.pt')\n")
-    _, result = project.train("import tools\n---\nprint(tools.NOISE)")
-    assert [d.rule for d in result.questions] == ["MG101", "MG101"]
+    text, result = project.train("import tools\n---\nprint(tools.NOISE)")
+    met, imported = text.index('if __name__ == "__main__":\n    setup_distributed()'), text.index("import tools")
+    assert text.index("from ddp_utils import") < met < imported and not result.questions
     assert "if not dist.is_initialized() or dist.get_rank() == 0:" in Path("tools.py").read_text()
+
+
+def test_processes_meet_above_an_import_that_runs_a_function_which_asks(project):
+    project.write("options.py", "def ask():\n    return input('name: ')\n\n\nNAME = ask()\n")
+    project.write("names.py", "from options import NAME\n")
+    project.write(
+        "train.py",
+        HEAD + "import names\n\nmodel = nn.DataParallel(nn.Linear(2, 2))\nmodel(names.NAME).sum().backward()\n",
+    )
+    project.convert()
+    text = Path("train.py").read_text()
+    assert text.index("from ddp_utils import") < text.index("\nsetup_distributed()") < text.index("import names")
 
 
 def test_processes_meet_above_the_lines_that_make_a_parser_not_between_them(project):
