@@ -1,7 +1,8 @@
 """No process puts anything on a GPU other than its own.
 
 The process's device is set when it joins the group; "cuda" without an index means that device.  A fixed index, or the
-first of a list of ids, would gather all processes on one GPU.
+first of a list of ids, would gather all processes on one GPU.  In files that the program loads by a name which only the run
+knows, a fixed index is a question at its line.
 """
 
 import re
@@ -10,6 +11,8 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import DropArgument, Remove, Replace
 from migrator.facts.gpu_numbers import gpu_numbers
+from migrator.facts.syntax import Span
+from migrator.facts.unlinked import unlinked_devices
 
 _TENSORS = re.compile(r"\.device\s*\)$")  # where a tensor is, is this process's own GPU
 _OTHER = re.compile(r"\.cuda\(\s*(device\s*=\s*)?[1-9]\d*\s*[,)]")  # a GPU that is not the first
@@ -44,6 +47,11 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 literal.statement, "the process's GPU is set once, when it joins the group", Remove(whole)
             )
     yield from _numbers(context)
+    for device in unlinked_devices(context.program):
+        yield RULE.question(
+            Span(device.path, 0, 0, device.line),
+            f"{device.text} names one GPU for all processes, in a file that {device.loader} may load: leave the number out",
+        )
 
 
 def _numbers(context: Context) -> Iterator[Diagnostic]:

@@ -28,8 +28,8 @@ def used_by_others(modules: dict[str, Module], root: Path) -> frozenset[str]:
     """Paths of the modules that files outside the program import, directly or through other modules."""
     own = {os.path.realpath(module.path) for module in modules.values()}
     names: set[str] = set()
-    for path in _other_files(root, own):
-        names |= _imports(path)
+    for path in other_files(root, own):
+        names |= imported_names(path)
     by_tail: dict[str, list[Module]] = {}
     for module in modules.values():
         by_tail.setdefault(module.name.rpartition(".")[2], []).append(module)
@@ -53,8 +53,8 @@ def other_programs_using(
     own = {os.path.realpath(module.path) for module in modules.values()}
     found: dict[tuple[str, str], str] = {}
     homes = {_imported_as(Path(path)) for path, _ in definitions} | {name for _, name in definitions}
-    for path in _other_files(root, own):
-        if not homes & _imports(path):
+    for path in other_files(root, own):
+        if not homes & imported_names(path):
             continue
         try:
             text = path.read_text(encoding="utf-8", errors="replace")
@@ -90,7 +90,8 @@ def _takes(text: str, module: str, name: str) -> bool:
     )
 
 
-def _other_files(root: Path, own: set[str]) -> Iterable[Path]:
+def other_files(root: Path, own: set[str]) -> Iterable[Path]:
+    """The Python files below a folder, but for a program's own (real paths) and those of environments and builds."""
     count = 0
     for folder, folders, files in os.walk(root):
         folders[:] = [f for f in folders if f not in _SKIPPED and not f.startswith(".")]
@@ -106,7 +107,7 @@ def _imported_as(module: Path) -> str:
     return module.parent.name if module.stem == "__init__" else module.stem
 
 
-def _imports(path: Path) -> frozenset[str]:
+def imported_names(path: Path) -> frozenset[str]:
     """What a file imports; read once for all programs of a tree."""
     try:
         state = path.stat()

@@ -107,7 +107,8 @@ class Tree:
 def named_at_run_time(module: Module, roots: Sequence[Path]) -> list[str]:
     """Modules that `importlib.import_module` is given: one by its name, all of a package where the name is put together.
 
-    Of those only the ones with an ending that the module asks for (`name.endswith("_model.py")`), where it asks.
+    Of those only the ones with an ending that the module asks for (`name.endswith("_model.py")`), where it asks.  Of an option's
+    value its default is known, and so is the default of a flag for a configuration file.
     """
     found: list[str] = []
     for node in module.nodes:
@@ -117,7 +118,38 @@ def named_at_run_time(module: Module, roots: Sequence[Path]) -> list[str]:
                 found.append(given.value)
             elif (package := _beginning(given)).endswith(".") and package.strip("."):
                 found += _members(package.strip("."), roots, _endings(module))
+            elif isinstance(given, ast.Attribute):
+                found += _defaults(module, given.attr)
+        elif isinstance(node, ast.Call) and len(node.args) > 1 and _is_config_flag(module, node):
+            found += _module_of(node.args[1])
     return found
+
+
+def _is_config_flag(module: Module, call: ast.Call) -> bool:
+    return (module.qualified(call.func) or "").endswith("config_flags.DEFINE_config_file")
+
+
+def _defaults(module: Module, option: str) -> list[str]:
+    """What `add_argument("--option", default="...")` gives for `args.option`."""
+    found = []
+    for node in module.nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument":
+            names = [a.value.lstrip("-").replace("-", "_") for a in node.args if _is_text(a)]  # type: ignore[attr-defined]
+            if option in names:
+                found += [name for k in node.keywords if k.arg == "default" for name in _module_of(k.value)]
+    return found
+
+
+def _module_of(node: ast.expr) -> list[str]:
+    """`a.b`, of `a.b` or `a/b.py`."""
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return []
+    name = node.value.removeprefix("./").removesuffix(".py").replace("/", ".")
+    return [name] if all(part.isidentifier() for part in name.split(".")) else []
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _beginning(node: ast.AST) -> str:
