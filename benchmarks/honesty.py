@@ -24,6 +24,7 @@ CODES = {
     "GLOBAL_BATCH_CHANGED": "the two sides do not take the same number of samples per step",
     "UNEQUAL_WORK": "loader workers, precision or memory format differ between the sides",
     "NO_EXCHANGE": "the processes exchanged nothing: each trains for itself, or the model was not wrapped on this device",
+    "IDLE_DEVICES": "not all devices that it was given were used: per device and efficiency mean less",
     "CLAIM": "a stated figure does not follow from the runs",
     "NOISY": "windows vary by more than the bound: no verdict",
     "CONTENDED": "other work competed for the machine",
@@ -141,6 +142,13 @@ def _variant(report: Report, variant: Variant, figures: Figures) -> Iterator[War
                 f"{figures.device_samples_per_s:.0f} samples/s per GPU; published {anchor.samples_per_s:g} ({anchor.conditions}; "
                 f"{anchor.source}), {times:.1f} times as many: probably input-bound, in FP32, or other work than the name says",
             )
+    unused = _unused(variant)
+    if unused:
+        yield Warning(
+            "IDLE_DEVICES",
+            variant.name,
+            f"nothing was allocated on {', '.join(unused)}, of {variant.devices} devices: do the program's arguments name all of them?",
+        )
     exchanged = variant.communication
     if exchanged is not None and variant.processes > 1 and exchanged.total_ms == 0:
         yield Warning(
@@ -152,6 +160,16 @@ def _variant(report: Report, variant: Variant, figures: Figures) -> Iterator[War
     reasons = sorted({reason for run in variant.runs for reason in run.throttled})
     if reasons:
         yield Warning("CLOCKS", variant.name, f"clocks were lowered while it ran: {', '.join(reasons)}")
+
+
+def _unused(variant: Variant) -> list[str]:
+    """Devices on which no run allocated a tensor; none where that is not known."""
+    most: dict[str, int] = {}
+    for run in variant.runs:
+        for one in run.memory:
+            if one.allocated is not None:
+                most[one.device] = max(most.get(one.device, 0), one.allocated)
+    return [device for device, size in most.items() if size == 0] if any(most.values()) else []
 
 
 def _machine(report: Report) -> Iterator[Warning]:

@@ -15,7 +15,7 @@ from benchmarks.compare import to_text as compared_text
 from benchmarks.figures import bootstrap_ratio, compare_variants, comparisons, percentile, summarise
 from benchmarks.honesty import CODES, find_warnings
 from benchmarks.page import to_html
-from benchmarks.results import Claim, Communication, ResultError, Work, dump, json_schema, load, read
+from benchmarks.results import Claim, Communication, DeviceMemory, ResultError, Work, dump, json_schema, load, read
 from benchmarks.show import to_markdown, to_text
 
 from .reports import FOUR, WORK, changed, run, variant
@@ -47,6 +47,7 @@ def test_the_articles_figures_do_not_agree_with_each_other():
     assert "BELOW_ANCHOR" in codes(BERT_LARGE)
 
 
+ONE_OF_FOUR = tuple(DeviceMemory(f"cuda:{i}", 0 if i else 10**9, 0, None, 80 * 10**9) for i in range(4))
 RAISED = [
     ("SUPERLINEAR", changed("ddp", runs=(run(8100),))),
     ("DATA_BOUND", changed("ddp", runs=(run(3700, loader_wait=0.3),))),
@@ -61,6 +62,7 @@ RAISED = [
     ("CLOCKS", changed("ddp", runs=(run(3700, throttled=("power cap",)),))),
     ("HOOKS", changed("ddp", runs=(run(3700, hook_share=0.05),))),
     ("NO_EXCHANGE", changed("ddp", communication=Communication(0, 0, 0, 0, 0, 0, 0, 50, 2, 66, 3, "cuda:0", "trace"))),
+    ("IDLE_DEVICES", changed("dp", runs=(run(2400, memory=ONE_OF_FOUR),))),
     ("CLAIM", replace(FOUR, claims=(Claim("ddp", "speedup", 8.1, "a slide"),))),
 ]
 

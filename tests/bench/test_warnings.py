@@ -26,7 +26,7 @@ from .test_engine import Nvml, document
 RECORDED = Path(__file__).parent / "recorded"
 LONG = MLP.replace("SAMPLES", "800")
 STEP = "        loss = nn.functional.cross_entropy(model(x), y)\n"
-SLEEPS = "import time\n" + LONG.replace(STEP, "        time.sleep(0.01)\n" + STEP)
+SLEEPS = "import time\n" + LONG.replace(STEP, "        time.sleep(0.03)\n" + STEP)
 
 
 @pytest.fixture
@@ -75,9 +75,8 @@ def test_two_programs_on_one_processor_are_contended(measured):
     if not hasattr(os, "sched_setaffinity"):
         pytest.skip("processes are not bound to a CPU here")
     busy = (
-        "import os, sys, time\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
-        "rival = os.fork()\nif rival == 0:\n    end = time.time() + 60\n    while time.time() < end and os.getppid() != 1:\n        pass\n    os._exit(0)\n"
-        "import threading, signal\n"
+        "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "parent = os.getpid()\nrival = os.fork()\nif rival == 0:\n    while os.getppid() == parent:\n        pass\n    os._exit(0)\n"
     )
     heavy = LONG.replace(
         "nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4)", "nn.Linear(16, 4096), nn.ReLU(), nn.Linear(4096, 4)"
@@ -169,6 +168,16 @@ def on_cards(tmp_path, **stats):
         )
     report = report_of(*variants, device="cuda", model="resnet50")
     return replace(report, environment=read_environment(request, machine, {}))
+
+
+def test_a_program_that_names_fewer_cards_than_it_was_given_is_found_out():
+    said = document(0, 1)
+    said["memory"] = [
+        {**said["memory"][0], "device": f"cuda:{i}", "uuid": f"GPU-{i}", "allocated": 0 if i else 9} for i in range(4)
+    ]
+    run = make_run([said], 0, 3, False, 0.5)
+    found = codes(report_of(Variant("dp", "DataParallel", "measured", 4, 1, runs=(run,)), device="cuda"))
+    assert ("IDLE_DEVICES", "dp") in found
 
 
 def test_cards_that_cannot_reach_each_other_are_named(tmp_path):
