@@ -291,7 +291,9 @@ def _documents(
     if short == 0:
         steps = min(d["count"] for d in documents)
         if steps == 0:
-            raise RunFailed("the program took no optimizer step through torch.optim: it cannot be timed by steps")
+            raise RunFailed(
+                "the program took no optimizer step through torch.optim in the process that was started: it cannot be timed by steps"
+            )
         raise RunFailed(
             f"the program ended after {steps} optimizer steps; warm-up and one window need {measuring.warmup + measuring.steps}: "
             "train for longer, or lower --warmup and --steps"

@@ -35,7 +35,9 @@ class Bars:
             MofNCompleteColumn(),
             TextColumn("{task.fields[unit]}"),
         )
-        self.bars = Progress(*columns, TimeElapsedColumn(), console=console or Console(stderr=True), transient=True)
+        self.bars = Progress(
+            *columns, TimeElapsedColumn(), console=console or Console(stderr=True), transient=True, refresh_per_second=4
+        )
         self.all = self.bars.add_task("all runs", total=None, unit="runs")
         self.one: Any = None
 
