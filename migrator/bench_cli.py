@@ -308,7 +308,10 @@ def _bench(request: forms.Request, output: Path | None, html: Path | None, outpu
     from migrator.load.source import SourceError
 
     tell(f"{request.program}: will be executed, in copies of its folder\n")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # end what was started, and show what was measured
+    for name in ("SIGTERM", "SIGHUP"):  # end what was started, and show what was measured
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # nohup's stays
+            signal.signal(number, signal.default_int_handler)
     try:
         with _progress() as progress:
             report = benchmark(request, progress)

@@ -287,8 +287,9 @@ def test_the_schema_is_shown():
 
 
 @pytest.mark.long
-def test_ctrl_c_at_the_terminal_shows_what_was_measured_and_leaves_nothing(tmp_path):
-    """The whole tool, interrupted while torchrun's second run goes on."""
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
+def test_an_interrupted_benchmark_shows_what_was_measured_and_leaves_nothing(tmp_path, name):
+    """The whole tool, while torchrun's second run goes on: Ctrl-C, or a terminal that is closed."""
     project, scratch = tmp_path / "project", tmp_path / "scratch"
     project.mkdir()
     scratch.mkdir()
@@ -304,7 +305,7 @@ def test_ctrl_c_at_the_terminal_shows_what_was_measured_and_leaves_nothing(tmp_p
         time.sleep(0.1)
     time.sleep(4)
     assert carrying(str(scratch)) > 1  # the tool, and what it started
-    tool.send_signal(signal.SIGINT)
+    tool.send_signal(getattr(signal, name))
     text, _ = tool.communicate(timeout=60)
     assert tool.returncode == 130
     assert "Interrupted: this is what was measured until then" in text
