@@ -40,7 +40,10 @@ def read_backs(program: Program) -> list[Place]:
             found.setdefault((place.statement.path, place.statement.start), place)
     for place in _loads_after_saving(program):
         found.setdefault((place.statement.path, place.statement.start), place)
-    return list(found.values())
+    # `with open(path) as file: torch.load(file)`: all have waited for the file that is opened
+    return [
+        p for p in found.values() if not any(o is not p and o.statement.contains(p.statement) for o in found.values())
+    ]
 
 
 def _above_try(module: Module, statement: ast.stmt, written: int) -> ast.stmt:

@@ -251,6 +251,24 @@ def test_a_checkpoint_of_this_training_is_awaited_whatever_its_path_is_called() 
     )
 
 
+def test_a_file_is_awaited_once_where_it_is_opened() -> None:
+    source = training(
+        """
+        with open("m.pt", "wb") as f:
+            torch.save(model.module.state_dict(), f)
+        with open("m.pt", "rb") as f:
+            model.module.load_state_dict(torch.load(f))
+        """,
+        depth=1,
+    )
+    wait = """
+        dist.barrier()
+        with open("m.pt", "rb") as f:
+            model.module.load_state_dict(torch.load(f, map_location="cpu"))
+        """
+    assert check_rewrite(source, wait, "MG506").changes[0].after.count("dist.barrier()") == 1
+
+
 def test_what_is_saved_without_training_is_no_checkpoint_to_wait_for() -> None:
     keep = "def build():\n    torch.save(['a'], 'words.pt')\n\n\ndef main():\n    build()\n    torch.load('first.pt')"
     check_noop(training("pass").replace("def main():", keep), "MG506")
