@@ -13,7 +13,7 @@ from typing import Literal
 
 from codemods.options import Options
 from migrator.edits import AddHelper, AddImport, Edit
-from migrator.facts.handing import NAME, handed_name, has_function
+from migrator.facts.handing import NAME, handed_name, has_function, needs_it_anyway
 from migrator.facts.program import Program
 from migrator.facts.sharing import Sharing
 from migrator.facts.syntax import Span
@@ -100,12 +100,19 @@ class Context:
         """What knows the processes, spelled for the module of `at`: torch.distributed, the Accelerator or its state."""
         if not self.accelerate:
             return self.dist(at)
-        if at.path == self.program.entry_module.path and self.program.entry.kind != "early" and self.is_after_start(at):
+        if at.path == self.program.entry_module.path and self._is_made_by(at):
             return self.accelerator(at), ()
         if at.path != self.program.entry_module.path and self.accelerator(at):
             return self.accelerator(at), ()
         name, edits = self.module(at, "accelerate.PartialState")
         return f"{name}()", edits
+
+    def _is_made_by(self, at: Span) -> bool:
+        """True where the entry has its Accelerator; where importing the file runs it too, that is known of few functions."""
+        if self.program.entry.kind != "early":
+            return self.is_after_start(at)
+        shared = self.sharing.way in ("distributed", "batch")
+        return shared and needs_it_anyway(self.program, self.sharing.training, at)
 
     def is_after_start(self, at: Span) -> bool:
         """True when the processes have met before a place of the entry is run: in functions, and below that statement."""

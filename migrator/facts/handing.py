@@ -117,6 +117,16 @@ def prepared_places(program: Program, training: Training, loaders: bool) -> Iter
         yield from (loader.at for loader in training.loaders if loaders)
 
 
+def needs_it_anyway(program: Program, training: Training | None, at: Span) -> bool:
+    """True in a function of the entry that prepares or trains."""
+    module = program.module_at(at)
+    function = _function_at(module, at)
+    if training is None or function is None:
+        return False
+    places = [*prepared_places(program, training, True), training.loop, training.epoch_loop]
+    return any(place is not None and module.span(function).contains(place) for place in places)
+
+
 def _function_at(module: Module, at: Span) -> ast.FunctionDef | None:
     """The innermost function around a place."""
     found = [n for n in module.nodes if isinstance(n, ast.FunctionDef) and module.span(n).contains(at)]

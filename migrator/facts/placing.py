@@ -19,6 +19,8 @@ from migrator.facts.training import Training
 
 _DEVICE = re.compile(r"(\w+\.)*(device|dev)|torch\.device\(.*\)|[\"'](cuda|cpu)(:\d+)?[\"']|(\w+\.)*(local_)?rank|gpu")
 
+_GPU = re.compile(r"[\w.]*(cuda|gpu)\w*|torch\.cuda\.is_available\(\)")
+
 
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -42,9 +44,10 @@ def needless_moves(program: Program, training: Training) -> Iterator[Move]:
         names -= {n.id for n in ast.walk(loop.target.elts[0]) if isinstance(n, ast.Name)}
     gone: list[ast.AST] = []
     for statement in loop.body:
-        if not (isinstance(statement, ast.Assign) and _moves_only(module, statement, names)):
+        moves = _moves_on_a_gpu(module, statement)
+        if not all(isinstance(move, ast.Assign) and _moves_only(module, move, names) for move in moves):
             break  # one further down may follow a change of what it moves
-        gone.append(statement)
+        gone += [statement, *moves]
         yield Move(module.span(statement))
     changed = {
         n.id
@@ -61,6 +64,13 @@ def needless_moves(program: Program, training: Training) -> Iterator[Move]:
         kept = None if inside else _moved(module, node) or _moved_all(module, node)
         if isinstance(kept, ast.Name) and kept.id in names - changed:
             yield Move(module.span(node), module.span(kept))
+
+
+def _moves_on_a_gpu(module: Module, statement: ast.stmt) -> list[ast.stmt]:
+    """What stands in `if use_cuda:`, `if torch.cuda.is_available():` and the like without an `else`, or the statement itself."""
+    if isinstance(statement, ast.If) and not statement.orelse and _GPU.fullmatch(module.segment(statement.test)):
+        return statement.body
+    return [statement]
 
 
 def model_moves(program: Program, found: Preparation) -> Iterator[Move]:

@@ -5,6 +5,7 @@ torch and accelerate; they get the environment that torchrun gives.  What a proc
 processes that it found, how many Accelerators it made, and the script's global `history`.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -76,6 +77,7 @@ def main(path: str) -> None:
     for name in ("accelerate", "torch._dynamo"):  # the latter takes seconds, and every optimizer imports it
         importlib.import_module(name)
     torch.set_num_threads(1)
+    gc.freeze()  # a collection would copy the pages that the children share
     for job in json.loads(Path(path).read_text()):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

@@ -81,6 +81,8 @@ def test_batches_of_the_prepared_loader_are_not_moved_again() -> None:
         ("x, y = (t.to(device) for t in batch)", "x, y = batch"),
         ("batch = {k: v.to(device) for k, v in batch.items()}", None),
         ("batch = batch.cuda(non_blocking=True)", None),
+        ("if torch.cuda.is_available():\n                batch = batch.cuda()", None),
+        ("if flag:\n                batch = batch.cuda()", "if flag:"),
         ("batch = batch.to(torch.float64)", "batch = batch.to(torch.float64)"),
         ("batch = batch[0].to(device)", "batch = batch[0].to(device)"),
         ("weights = weights.to(device)", "weights = weights.to(device)"),
@@ -90,7 +92,7 @@ def test_only_plain_moves_of_the_batch_go(loop: str, left: str | None) -> None:
     source = training("pass").replace("for inputs, targets in loader:", f"for batch in loader:\n            {loop}")
     source = source.replace("model(inputs), targets", "model(batch[0]), batch[1]")
     source = source.replace(
-        "    model = nn.Data", "    device = 'cuda'\n    weights = torch.ones(2)\n    model = nn.Data"
+        "    model = nn.Data", "    device, flag = 'cuda', True\n    weights = torch.ones(2)\n    model = nn.Data"
     )
     after = convert(source, target="accelerate", sampling="distributed", loss="local").changes[0].after
     body = after.partition("for batch in loader:")[2].splitlines()[1].strip()
@@ -364,3 +366,17 @@ def test_the_model_is_moved_by_prepare_unless_something_needs_it_before(lines: s
         and after.count(".cuda()") == left.count(".cuda()") + lines.count("print")
         and '"cuda' not in after
     )
+
+
+def test_where_importing_the_file_runs_it_the_training_itself_still_uses_the_accelerator() -> None:
+    """Functions that others may import ask the state of the processes instead, which is there for everybody."""
+    source = training("save(model)").replace("shuffle=True", "shuffle=True, num_workers=4")
+    source = source.replace(
+        "def main():", 'torch.manual_seed(0)\n\n\ndef save(model):\n    torch.save(model, "m.pt")\n\n\ndef main():'
+    ).replace("save(model)\n\n", "save(model.state_dict())\n\n")
+    after = convert(source, target="accelerate").changes[0].after
+    assert after.index("accelerator = Accelerator(") < after.index("torch.manual_seed(0)")
+    assert (
+        "num_workers=math.ceil(4 / accelerator.num_processes)" in after and "vary_seed_by_process(accelerator)" in after
+    )
+    assert "    if PartialState().is_main_process:\n        torch.save(model" in after
