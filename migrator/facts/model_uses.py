@@ -8,7 +8,11 @@ from __future__ import annotations
 import ast
 
 from migrator.facts.batch_loops import BatchLoop
+from migrator.facts.model import GuardFact
+from migrator.facts.program import Program
 from migrator.facts.reader import Reader
+from migrator.facts.replaced_parts import replaces_part
+from migrator.facts.settled import settled, stays_off
 from migrator.facts.syntax import Module
 
 _READING_METHODS = frozenset(
@@ -56,15 +60,30 @@ def check_wraps(reader: Reader) -> None:
         for guard in wrap.guards:
             if not (guard.parallel or guard.wraps_elsewhere or guard.leaves or guard.is_entry):
                 module = program.module_at(wrap.at)
+                if _is_beside_own(program, module, guard):
+                    continue
                 reader.obstacle(
                     module, reader.node(module, wrap.at), f"whether the model is wrapped depends on `{guard.test}`"
                 )
+    joins = any(place.note == "init_process_group" for place in program.existing_ddp)
     for place in program.existing_ddp:
         module = program.module_at(place.at)
+        if joins and stays_off(program, module, reader.node(module, place.at)):
+            continue  # taken all the same, it would join a second group, which is an error: see MG103
         reader.obstacle(module, reader.node(module, place.at), "the program has a distributed branch of its own")
     for one in program.look_alikes:
         module = program.module_at(one.at)
         reader.obstacle(module, reader.node(module, one.at), f"{one.name} has rules of its own")
+
+
+def _is_beside_own(program: Program, module: Module, guard: GuardFact) -> bool:
+    """True where the defaults lead to the wrap, and another setting to the program's own DistributedDataParallel."""
+    node = next(n for n in module.nodes if isinstance(n, ast.If) and module.span(n) == guard.at)
+    other = [module.span(s) for s in (node.body if guard.orelse else node.orelse)]
+    own = [place for place in program.existing_ddp if place.note != "init_process_group"]
+    if not any(span.contains(place.at) for span in other for place in own):
+        return False
+    return settled(program, module, node.test) is (not guard.orelse)
 
 
 def check_model_uses(reader: Reader, module: Module, loop: BatchLoop) -> None:
@@ -91,12 +110,8 @@ def check_model_uses(reader: Reader, module: Module, loop: BatchLoop) -> None:
                         and _after_wrap(reader, owner, node)
                     ):
                         reader.obstacle(owner, node, "parameters are frozen or released after the model was wrapped")
-                    within = isinstance(target, ast.Attribute) and target.attr == "module"
-                    if isinstance(target, ast.Attribute) and (
-                        (within and program.is_wrapped(owner, target.value))
-                        or (isinstance(target.value, ast.Attribute) and target.value.attr == "module")
-                    ):
-                        reader.obstacle(owner, node, "a part of the wrapped model is replaced")
+            if replaces_part(program, owner, node):
+                reader.obstacle(owner, node, "a part of the wrapped model is replaced")
             if isinstance(node, ast.Call) and program.external(owner, node) == "torch.autograd.grad":
                 reader.obstacle(owner, node, "gradients are taken by hand")
             if isinstance(node, ast.Call) and program.external(owner, node).startswith("torch.save") and node.args:

@@ -6,17 +6,23 @@ In: a `Reader` and a loop.  Out: `Loader` facts, and obstacles to sharing their 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from migrator.facts.batch_loops import BatchLoop, draws_in, loaders_of, other_readers
 from migrator.facts.collating import keeps_rows
 from migrator.facts.flow import draws_random, is_none
 from migrator.facts.loaders import is_endless, is_stream, iterated, loaders_at, unpacks_harmless
 from migrator.facts.reader import Reader
+from migrator.facts.resolve import Value
+from migrator.facts.settled import stays_off
 from migrator.facts.syntax import Module, argument, has_unpacking
 from migrator.facts.training import Loader
 
 
-def read_loader(reader: Reader, module: Module, loop: BatchLoop) -> None:
+def read_loader(
+    reader: Reader, module: Module, loop: BatchLoop, beside: Sequence[tuple[Module, BatchLoop]] = ()
+) -> None:
+    """The loaders of a training loop; `beside` are the program's other training loops, which may read them too."""
     found = loaders_of(reader.program, module, loop)
     if not found:
         anchor = loop.iter if isinstance(loop, ast.For) else loop.test
@@ -29,10 +35,10 @@ def read_loader(reader: Reader, module: Module, loop: BatchLoop) -> None:
         reader.order_obstacle(module, loop.iter, "its batches come from an iterator, which knows of no epochs")
     for owner, call in found:
         loader = loader_of(reader, owner, call, training=True)
-        if loader is not None:
+        if loader is not None and loader not in reader.training.loaders:
             reader.training.loaders.append(loader)
     calls = {call for _, call in found}
-    for owner, other in other_readers(reader.program, module, loop, calls):
+    for owner, other in other_readers(reader.program, [(module, loop), *beside], calls):
         where = "read in another loop too" if isinstance(other, ast.For) else "also read outside of the training loop"
         reader.obstacle(owner, other, f"the training loader is {where}")
 
@@ -137,5 +143,15 @@ def _draws_in_loop(reader: Reader, module: Module, call: ast.Call) -> bool:
 
 def _is_always_none(reader: Reader, module: Module, node: ast.expr) -> bool:
     """`None`, or a name that is never anything else (`train_sampler = None` of an old template)."""
-    values = reader.resolver.values(module, node)
+    values = [v for v in reader.resolver.values(module, node) if not _is_of_own_branch(reader, v)]
     return is_none(node) or (bool(values) and all(v.kind == "constant" and is_none(v.node) for v in values))
+
+
+def _is_of_own_branch(reader: Reader, value: Value) -> bool:
+    """A sampler of a distributed branch that is not taken."""
+    return (
+        value.name.endswith("DistributedSampler")
+        and value.module is not None
+        and value.node is not None
+        and stays_off(reader.program, value.module, value.node)
+    )
