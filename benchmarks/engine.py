@@ -26,7 +26,7 @@ from benchmarks.launch import Measuring, Plan, RunFailed, shown_command, start
 from benchmarks.nvml import Sampled, sampling
 from benchmarks.results import Attempt, Communication, LargestBatch, Report, Run, Variant, Work
 from benchmarks.search import find_largest, growth_on_cpu
-from migrator.machine import Machine, read_machine
+from migrator.machines.machine import Machine, read_machine
 from migrator.verify.workspace import copy_project
 
 # Of a try of --max-batch: enough for the allocator to have settled, and for one figure.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.forms import Request
 from benchmarks.results import Environment
-from migrator.machine import Machine
+from migrator.machines.machine import Machine
 
 
 def read_environment(request: Request, machine: Machine, versions: Mapping[str, str | None]) -> Environment:

@@ -18,7 +18,7 @@ from migrator.convert.modernise import modernise, refused_today
 from migrator.convert.pipeline import convert_program
 from migrator.errors import internal_error
 from migrator.load.source import SourceError
-from migrator.machine import Gpu
+from migrator.machines.machine import Gpu
 from migrator.verify.workspace import files_of
 from migrator.write.files import WriteError, encoded
 

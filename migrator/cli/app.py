@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from migrator.bench_cli import register as register_bench
+from migrator.cli.bench import register as register_bench
 from migrator.cli.convert import convert
+from migrator.cli.machines import register as register_machines
 from migrator.cli.review import review
 from migrator.cli.rules import explain, rules
 from migrator.cli.scan import scan
 from migrator.cli.script_arguments import WithScriptArguments
 from migrator.cli.verify import VerifyCommand, verify
-from migrator.machine_cli import register as register_machines
 
 app = typer.Typer(
     name="mgmigrate",

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from migrator.machine import Gpu, Machine
+from migrator.machines.machine import Gpu, Machine
 
 GIB = 1 << 30
 

@@ -8,13 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.results import dump
-from migrator import estimates
-from migrator.advise import advise, parse_count
-from migrator.advise_program import read_program
-from migrator.advise_reading import Reading, read_trees
-from migrator.advise_show import sources, to_json, to_text
 from migrator.cli.app import app
-from migrator.estimates import KNOWN_MODELS, Setting, bounds, calibrated, count_bytes
+from migrator.machines import estimates
+from migrator.machines.advise import advise, parse_count
+from migrator.machines.advise_program import read_program
+from migrator.machines.advise_reading import Reading, read_trees
+from migrator.machines.advise_show import sources, to_json, to_text
+from migrator.machines.estimates import KNOWN_MODELS, Setting, bounds, calibrated, count_bytes
 
 from .machines import FOUR as FOUR_CARDS
 from .machines import NONE, UNEQUAL
@@ -200,7 +200,7 @@ def test_a_mistake_is_one_line():
     ],
 )
 def test_the_machine_s_own_cards_are_taken_the_smaller_of_unequal_ones(monkeypatch, machine, gpus, memory, said):
-    monkeypatch.setattr("migrator.advise_program.read_gpus", lambda: (machine.gpus, machine.links))
+    monkeypatch.setattr("migrator.machines.advise_program.read_gpus", lambda: (machine.gpus, machine.links))
     words = ["advise", "--params", "340M"]
     document = json.loads(CliRunner().invoke(app, [*words, "--format", "json"]).stdout)
     assert (document["setting"]["gpus"], document["setting"]["memory"]) == (gpus, memory)

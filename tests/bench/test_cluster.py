@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from migrator.cli.app import app
-from migrator.cluster import Launch, advice, lines, sbatch
+from migrator.launch.cluster import Launch, advice, lines, sbatch
 
 
 def test_lines_of_one_machine_and_of_several():

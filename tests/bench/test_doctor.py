@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from migrator import doctor
-from migrator.doctor import Constant, examine, to_json, to_text
-from migrator.machine import parse_gpus, parse_matrix, read_machine
+from migrator.machines import doctor
+from migrator.machines.doctor import Constant, examine, to_json, to_text
+from migrator.machines.machine import parse_gpus, parse_matrix, read_machine
 
 from .machines import FOUR, NONE, UNEQUAL, gpu
 

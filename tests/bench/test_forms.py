@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from benchmarks.forms import Form, Request, make_plans, root_of
 from benchmarks.launch import Measuring, command_of, shown_command
 from benchmarks.progress import Bars, Lines
-from migrator.bench_cli import _forms, _program
 from migrator.cli.app import app
+from migrator.cli.bench import _forms, _program
 
 from .machines import FOUR
 from .test_engine import PROGRAM, run

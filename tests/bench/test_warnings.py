@@ -17,7 +17,7 @@ from benchmarks.forms import Request
 from benchmarks.honesty import CODES, find_warnings
 from benchmarks.nvml import sampling
 from benchmarks.results import Claim, Environment, Report, Variant, read
-from migrator.machine import parse_gpus, parse_matrix
+from migrator.machines.machine import parse_gpus, parse_matrix
 
 from .conftest import MLP
 from .machines import FOUR

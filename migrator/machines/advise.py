@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from migrator.advise_reading import Reading
-from migrator.estimates import (
+from migrator.machines.advise_reading import Reading
+from migrator.machines.estimates import (
     ARTICLE_CARDS,
     ARTICLE_LARGE,
     ARTICLE_SMALL,

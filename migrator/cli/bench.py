@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from benchmarks import forms
     from benchmarks.engine import Progress
     from benchmarks.results import Report
-    from migrator.machine import Gpu
+    from migrator.machines.machine import Gpu
 
 ReportFormat = Literal["text", "json", "markdown", "html"]
 FAKE_SAMPLES = 4096  # behind --fake-data without a number
@@ -277,7 +277,7 @@ def _forms(
 
 def _gpus(asked: str) -> tuple[Gpu, ...]:
     """The GPUs that the user named; empty for the CPU."""
-    from migrator.machine import read_gpus
+    from migrator.machines.machine import read_gpus
 
     if asked in ("none", "cpu"):
         return ()

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer.core import TyperCommand
 
-from migrator.bench_cli import fail, own_benchmarks, settle
+from migrator.cli.bench import fail, own_benchmarks, settle
 
 if TYPE_CHECKING:
-    from migrator.estimates import Bound
+    from migrator.machines.estimates import Bound
 
 Format = Literal["text", "json"]
 
@@ -32,8 +32,8 @@ def doctor(
 ) -> None:
     """Check this machine for one process per GPU: GPUs, driver, NCCL, links, limits.  Exit code 4 where it would fail."""
     from migrator.cli.console import put
-    from migrator.doctor import examine, to_json, to_text
-    from migrator.machine import read_machine
+    from migrator.machines.doctor import examine, to_json, to_text
+    from migrator.machines.machine import read_machine
 
     machine = read_machine()
     lines = examine(machine)
@@ -62,13 +62,13 @@ def advise(
     output_format: Annotated[Format, typer.Option("--format", help="Form of the advice.")] = "text",
 ) -> None:
     """Say which form fits: stay, DDP, accelerate, FSDP or model parallel, and why.  Estimates; executes nothing."""
-    from migrator import advise as advising
-    from migrator.advise_program import read_program, this_machine
-    from migrator.advise_reading import Reading
-    from migrator.advise_show import to_json, to_text
     from migrator.cli.console import put
-    from migrator.estimates import Setting
     from migrator.load.source import SourceError
+    from migrator.machines import advise as advising
+    from migrator.machines.advise_program import read_program, this_machine
+    from migrator.machines.advise_reading import Reading
+    from migrator.machines.advise_show import to_json, to_text
+    from migrator.machines.estimates import Setting
 
     if program is None and not params:
         fail("give a program, or --params", 2)
@@ -105,7 +105,7 @@ def _calibrated(path: Path, gpus: int) -> list[Bound]:
     own_benchmarks()
     from benchmarks.figures import summarise
     from benchmarks.results import ResultError, read
-    from migrator.estimates import calibrated
+    from migrator.machines.estimates import calibrated
 
     try:
         report = read(path)
@@ -146,8 +146,8 @@ def launch(
 
     Script arguments come behind --: mgmigrate launch train.py --nodes 2 -- --epochs 90
     """
-    from migrator import cluster
     from migrator.cli.console import put, tell
+    from migrator.launch import cluster
 
     if min_nodes > nodes:
         fail(f"--min-nodes {min_nodes}: there are {nodes}", 2)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from migrator.machine import DEFAULT_PORT, RANK_VARIABLES, Machine
+from migrator.machines.machine import DEFAULT_PORT, RANK_VARIABLES, Machine
 
 Level = Literal["ok", "warn", "fail"]
 

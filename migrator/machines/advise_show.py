@@ -10,9 +10,9 @@ import json
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from migrator.advise import NAMES, Advice, gb
-from migrator.advise_reading import Reading
-from migrator.estimates import (
+from migrator.machines.advise import NAMES, Advice, gb
+from migrator.machines.advise_reading import Reading
+from migrator.machines.estimates import (
     KNOWN_MODELS,
     KNOWN_SOURCE,
     PRETRAINED_MODELS,
@@ -103,7 +103,7 @@ def to_json(advice: Advice, reading: Reading) -> str:
 
 def sources() -> list[Constant]:
     """Every constant that an advice can rest on."""
-    from migrator import estimates
+    from migrator.machines import estimates
 
     found: list[Constant] = []
     for value in vars(estimates).values():

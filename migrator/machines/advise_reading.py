@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from migrator.estimates import KNOWN_MODELS, PRETRAINED_MODELS
+from migrator.machines.estimates import KNOWN_MODELS, PRETRAINED_MODELS
 
 
 @dataclass(frozen=True, slots=True)

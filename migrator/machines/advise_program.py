@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from migrator.advise_reading import Reading, read_trees
 from migrator.facts.program import Program
 from migrator.load.project import load_project
-from migrator.machine import read_gpus
+from migrator.machines.advise_reading import Reading, read_trees
+from migrator.machines.machine import read_gpus
 
 
 @dataclass(frozen=True, slots=True)

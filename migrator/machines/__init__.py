@@ -1,0 +1,1 @@
+"""What fits which machines: is one fit for one process per GPU, and which form fits a program."""
