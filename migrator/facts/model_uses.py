@@ -11,7 +11,7 @@ from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.model import GuardFact
 from migrator.facts.program import Program
 from migrator.facts.reader import Reader
-from migrator.facts.replaced_parts import replaces_part
+from migrator.facts.replaced_parts import releases, replaces_part
 from migrator.facts.settled import settled, stays_off
 from migrator.facts.syntax import Module
 
@@ -110,6 +110,8 @@ def check_model_uses(reader: Reader, module: Module, loop: BatchLoop) -> None:
                         and _after_wrap(reader, owner, node)
                     ):
                         reader.obstacle(owner, node, "parameters are frozen or released after the model was wrapped")
+            if releases(node) and _after_wrap(reader, owner, node):
+                reader.obstacle(owner, node, "parameters are frozen or released after the model was wrapped")
             if replaces_part(program, owner, node):
                 reader.obstacle(owner, node, "a part of the wrapped model is replaced")
             if isinstance(node, ast.Call) and program.external(owner, node) == "torch.autograd.grad":

@@ -45,6 +45,6 @@ def given_for(program: Program, module: Module, node: ast.AST) -> list[tuple[Mod
             bound = found[0].parent is not None and found[0].parent.is_class
             for caller, call in program.resolver.call_sites(found[0].node):
                 position = binding.path[0] - (1 if bound else 0) if binding.path else None
-                value = argument(call, binding.target, position)
+                value = argument(call, binding.target, position) if position is None or position >= 0 else None
                 given += [(caller, value)] if value is not None else []
     return given

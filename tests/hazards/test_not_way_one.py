@@ -204,6 +204,22 @@ COUPLED: dict[str, tuple[Edit, ...]] = {
     ),
     "all of the wrapped model is replaced": ((EPOCHS, "    model.module = Net().cuda()\n"),),
     "a part is replaced after the wrap": ((EPOCHS, "    model.module.head = nn.Linear(16, 4).cuda()\n"),),
+    "a part of a part is replaced": ((EPOCHS, "    model.module.head.weight = nn.Parameter(torch.zeros(4, 16))\n"),),
+    "a part is replaced by its place": (
+        (HEAD, "        self.head = nn.Sequential(nn.Linear(16, 4))\n"),
+        (EPOCHS, "    model.module.head[0] = nn.Linear(16, 4).cuda()\n"),
+    ),
+    "a part is replaced by its name": ((EPOCHS, '    setattr(model.module, "head", nn.Linear(16, 4).cuda())\n'),),
+    "a part is replaced through a short name": (
+        (EPOCHS, "    net = model.module\n    net.head = nn.Linear(16, 4).cuda()\n"),
+    ),
+    "a part is replaced under the name from before the wrap": (
+        ("    model = nn.DataParallel(Net()).cuda()\n", "    net = Net()\n    model = nn.DataParallel(net).cuda()\n"),
+        (EPOCHS, "    net.head = nn.Linear(16, 4).cuda()\n"),
+    ),
+    "parameters are released by name": (
+        (EPOCHS, '    for p in model.module.head.parameters():\n        setattr(p, "requires_grad", True)\n'),
+    ),
     "the model is called twice": ((LOSS, "            loss = criterion(out, y) + criterion(model(x.flip(1)), y)\n"),),
     "two backward passes": (
         (BACKWARD, "            loss.backward(retain_graph=True)\n            out.pow(2).mean().backward()\n"),
@@ -472,6 +488,14 @@ def test_the_sampler_stays(convert, name: str) -> None:
 
 # ---------------------------------------------------------------- what may
 PLAIN_LOOPS: dict[str, tuple[Edit, ...]] = {
+    "a number in a part is set": ((EPOCHS, "    model.module.body.slope = 0.2\n"),),
+    "values are written into a part": ((EPOCHS, "    model.module.head.bias.data = torch.zeros(4).cuda()\n"),),
+    "a part is replaced before the wrap": (
+        (
+            "    model = nn.DataParallel(Net()).cuda()\n",
+            "    net = Net()\n    net.head = nn.Linear(16, 4)\n    model = nn.DataParallel(net).cuda()\n",
+        ),
+    ),
     "as it is": (),
     "a progress bar": (("enumerate(loader)", "enumerate(tqdm(loader))"),),
     "a named progress bar": (
