@@ -10,10 +10,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
+
+from migrator.cli.console import fail
 
 if TYPE_CHECKING:
     from benchmarks import forms
@@ -53,16 +55,11 @@ def settle(program: Path | None) -> None:
     settle_above(*([] if program is None else [program]))
 
 
-def fail(message: str, code: int = 4) -> NoReturn:
-    from migrator.cli.console import tell
-
-    tell(f"mgmigrate: {message}\n")
-    raise typer.Exit(code)
-
-
 def own_benchmarks() -> None:
     """Import our `benchmarks` and no other: the user's project may own a folder of that name in the current directory."""
-    home = str(Path(__file__).resolve().parent.parent)
+    import migrator
+
+    home = str(Path(migrator.__file__ or "").resolve().parent.parent)
     sys.path.insert(0, home)
     try:
         import benchmarks
