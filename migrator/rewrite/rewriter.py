@@ -87,6 +87,7 @@ class Rewriter(cst.CSTTransformer):
         # Holes with what changed inside, before they were replaced themselves.
         self.unreplaced: dict[int, cst.CSTNode] = {}
         self.made: list[tuple[Labelled, cst.CSTNode]] = []
+        self.emptied: list[cst.CSTNode] = []
         self.parents: list[cst.CSTNode] = []
         self.applied: set[Labelled] = set()
         self.split: set[Labelled] = set()
@@ -111,9 +112,16 @@ class Rewriter(cst.CSTTransformer):
             self.applied.add(labelled)
         if isinstance(original_node, cst.Module | cst.IndentedBlock | cst.SimpleStatementSuite):
             node = self._block(original_node, node)  # type: ignore[arg-type]
+        if isinstance(node, cst.If) and self._is_emptied(node.orelse):
+            node = node.with_changes(orelse=None)
         if id(original_node) in self.hole_ids:
             self.updated[id(original_node)] = node
         return node
+
+    def _is_emptied(self, orelse: cst.CSTNode | None) -> bool:
+        """True for an `else` of which all statements are gone."""
+        body = orelse.body.body if isinstance(orelse, cst.Else) else ()
+        return len(body) == 1 and any(node is body[0] for node in self.emptied)
 
     # ------------------------------------------------------------ expressions
     def _expression(self, labelled: Labelled, node: cst.CSTNode) -> cst.CSTNode:
@@ -181,6 +189,7 @@ class Rewriter(cst.CSTTransformer):
         close()
         if not body and not isinstance(updated, cst.Module):
             body = [cst.parse_statement("pass", config=self.module.config_for_parsing)]
+            self.emptied += body
             self.made += [(labelled, body[0]) for row in rows for labelled in row.edits]
         if isinstance(updated, cst.SimpleStatementSuite):
             updated = cst.IndentedBlock(body=[], header=updated.trailing_whitespace)

@@ -224,6 +224,9 @@ def test_insertions_at_one_place_keep_their_order():
         ("if x: a(); b()\n", "b()", "if x:\n    a()\n"),
         ("b()\n", "b()", "\n"),
         ("a()\n\nb()\n\nc()\n", "b()", "a()\n\nc()\n"),
+        ("if a:\n    b\nelse:\n    # why\n    c\nd\n", "c", "if a:\n    b\nd\n"),
+        ("if a:\n    b\nelif e:\n    c\nd\n", "c", "if a:\n    b\nelif e:\n    pass\nd\n"),
+        ("for a in b:\n    d\nelse:\n    c\n", "c", "for a in b:\n    d\nelse:\n    pass\n"),
     ],
 )
 def test_remove(text, part, expected):
