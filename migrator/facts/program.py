@@ -601,10 +601,23 @@ class Program:
 
     def _decides_more(self, guard: GuardFact) -> bool:
         names = {name for name in re.findall(r"[A-Za-z_]\w*", guard.test) if not _LIBRARY_WORD.fullmatch(name)}
+        names |= self._set_to_true(guard) | ({"device_count"} if "device_count" in guard.test else set())
         return any(
             place != guard.at and not any(place == g.at for w in self.wraps for g in w.guards) and names & flags
             for place, flags in self._flags_of_wrapped
         )
+
+    def _set_to_true(self, guard: GuardFact) -> set[str]:
+        """Names that the branch with the wrap sets to a constant: `parallel = True`."""
+        return {
+            name
+            for node in self.module_at(guard.at).nodes
+            if isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Constant)
+            and self.module_at(guard.at).span(node) in guard.lines
+            for target in node.targets
+            for name in names_in(target)
+        }
 
     @cached_property
     def _flags_of_wrapped(self) -> list[tuple[Span, frozenset[str]]]:
@@ -616,19 +629,28 @@ class Program:
                     continue
                 parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [*node.body, *node.orelse]
                 if any(_treats_wrapped(n) for part in parts for n in ast.walk(part)):
-                    words = frozenset(re.findall(r"[A-Za-z_]\w*", module.segment(node.test)))
-                    found.append((module.span(node), words))
+                    words = set(re.findall(r"[A-Za-z_]\w*", module.segment(node.test)))
+                    words |= {"device_count" for name in words if self._counts_devices(module, node, name)}
+                    found.append((module.span(node), frozenset(words)))
         return found
+
+    def _counts_devices(self, module: Module, place: ast.AST, name: str) -> bool:
+        """True for a name that holds the number of devices where it is asked for."""
+        found = module.lookup(name, module.scope_of.get(place, module.scope))
+        values = [b.value for b in found[1] if b.kind == "assign" and b.value is not None] if found else []
+        return any("device_count" in module.segment(value) for value in values)
 
     def _raw_wraps(self, module: Module) -> set[ast.AST]:
         return {node for node, row in self._wrap_nodes.items() if row[0] is module}
 
     def _only_places(self, module: Module, statements: list[ast.stmt], call: ast.Call) -> bool:
-        """True when the statements only wrap, move or announce the model."""
+        """True when the statements only wrap, move or announce the model, or note that they did (`parallel = True`)."""
         for statement in statements:
             if isinstance(statement, ast.Pass):
                 continue
             value = statement.value if isinstance(statement, ast.Assign | ast.Expr) else None
+            if isinstance(statement, ast.Assign) and isinstance(value, ast.Constant) and isinstance(value.value, bool):
+                continue
             if (
                 isinstance(statement, ast.Assign)
                 and value is not None

@@ -1,6 +1,12 @@
 """Faults found on a second set of public programs, each by its kind, in a program of a few lines."""
 
+from pathlib import Path
+
 import pytest
+
+from codemods.options import Options
+from migrator.convert.pipeline import convert_program
+from migrator.write.files import encoded
 
 from .test_more_kinds_of_faults import Project, after_main
 
@@ -348,3 +354,68 @@ def test_others_wait_for_a_checkpoint_that_an_object_saves_when_it_is_called(pro
     text = (project.folder / "train.py").read_text()
     assert "        dist.barrier()\n        self.model.load_state_dict(" in text
     assert not [d for d in result.diagnostics if "no call of this wrapped model" in d.message]
+
+
+# ---------------------------------------------------------------- guards
+def test_a_count_of_gpus_that_also_decides_about_the_wrapped_model_keeps_deciding(project):
+    project.write(
+        "train.py",
+        """
+        import torch
+        from torch import nn
+
+
+        class System:
+            def __init__(self):
+                if torch.cuda.device_count() > 1:
+                    self.net = nn.DataParallel(nn.Linear(2, 2))
+                else:
+                    self.net = nn.Linear(2, 2)
+
+            def step(self):
+                gpus = torch.cuda.device_count()
+                self.net(torch.randn(4, 2)).sum().backward()
+                if gpus > 1:
+                    self.net.module.zero_grad()
+                else:
+                    self.net.zero_grad()
+
+
+        if __name__ == "__main__":
+            System().step()
+        """,
+    )
+    project.convert()
+    assert "if dist.get_world_size() > 1:\n            self.net = SplitDataParallel(" in Path("train.py").read_text()
+
+
+LOOP = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+data = TensorDataset(torch.randn(8, 2), torch.randint(2, (8,)))
+loader = DataLoader(data, batch_size=4, shuffle=True)
+model = nn.Linear(2, 2)
+parallel = False
+if torch.cuda.device_count() > 1:
+    model = nn.DataParallel(model)
+    parallel = True
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for inputs, targets in loader:
+        loss = criterion(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+torch.save(model.module.state_dict() if parallel else model.state_dict(), "model.pt")
+"""
+
+
+def test_a_flag_says_that_the_model_is_wrapped_wherever_it_is(project):
+    project.write("train.py", LOOP)
+    for change in convert_program(Path("train.py"), Options()).changes:
+        Path(change.path).write_bytes(encoded(change))
+    text = Path("train.py").read_text()
+    assert "\nmodel = wrap_model(model)\nparallel = True\n" in text
