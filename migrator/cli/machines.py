@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer.core import TyperCommand
 
-from migrator.cli.bench import fail, own_benchmarks, settle
+from migrator.cli.bench import own_benchmarks, settle
+from migrator.cli.console import fail
 
 if TYPE_CHECKING:
     from migrator.machines.estimates import Bound
