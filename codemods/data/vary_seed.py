@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, InsertBefore
+from migrator.facts.syntax import Span
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -17,21 +18,25 @@ def check(context: Context) -> Iterator[Diagnostic]:
         yield RULE.note(
             at, "--seed-policy same: whole batches are equal anyway; dropout is each process's own, as before"
         )
-    if training is None or context.sharing.way not in ("distributed", "batch") or training.epoch_loop is None:
+    if training is None or context.sharing.way not in ("distributed", "batch") or context.options.seed_policy == "same":
         return
-    if context.options.seed_policy == "same":
-        return
+    for loop in dict.fromkeys(one.epoch_loop for one in (training, *training.others)):
+        if loop is not None:
+            yield _parted(context, loop)
+
+
+def _parted(context: Context, at: Span) -> Diagnostic:
     helper, given = "vary_seed_by_rank", ""
     imports: tuple[Edit, ...] = ()
     if context.accelerate:
         helper = "vary_seed_by_process"
-        given, imports = context.processes(training.epoch_loop)
-    yield RULE.converted(
-        training.epoch_loop,
+        given, imports = context.processes(at)
+    return RULE.converted(
+        at,
         "from here on each process augments its own samples in its own way",
         *imports,
-        context.helper(training.epoch_loop, helper),
-        InsertBefore(training.epoch_loop, f"{helper}({given})\n"),
+        context.helper(at, helper),
+        InsertBefore(at, f"{helper}({given})\n"),
     )
 
 

@@ -9,13 +9,19 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
+from migrator.facts.whole_batch import WholeBatch
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
     training = context.sharing.training
-    if training is None or training.whole is None or context.sharing.way == "call":
+    if training is None or context.sharing.way == "call":
         return
-    whole = training.whole
+    for one in (training, *training.others):
+        if one.whole is not None:
+            yield _put_together(context, one.whole)
+
+
+def _put_together(context: Context, whole: WholeBatch) -> Diagnostic:
     helper = "gather_batch" if context.accelerate else "whole_batch"
     first = f"{context.accelerator(whole.call)}, " if context.accelerate else ""
     edits: list[Edit] = [Replace(place, f"{helper}({first}$0)", (place,)) for place in whole.inline]
@@ -28,7 +34,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         edits.append(InsertAfter(whole.statement, _line(f"{helper}({first}", list(whole.after))))
     edits += [Replace(place, text) for place, text in whole.sizes]
     reason = "from here on the loss and the figures are those of the whole batch"
-    yield RULE.converted(whole.call, reason, context.helper(whole.call, helper), *edits)
+    return RULE.converted(whole.call, reason, context.helper(whole.call, helper), *edits)
 
 
 def _line(call: str, names: list[str]) -> str:

@@ -7,7 +7,7 @@ these give, and the loaders behind them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from migrator.facts.iterators import Loaders, drawn_from, is_inside_iterator, loaders_behind, loaders_in
@@ -108,14 +108,14 @@ def _begins_again(statement: ast.stmt) -> bool:
 
 
 def other_readers(
-    program: Program, loop_module: Module, loop: BatchLoop, calls: set[ast.Call]
+    program: Program, loops: Sequence[tuple[Module, BatchLoop]], calls: set[ast.Call]
 ) -> Iterator[tuple[Module, ast.expr | ast.stmt]]:
-    """Other places that take batches of the loaders: loops, and draws outside of loops."""
-    draws = draws_in(program, loop_module, loop)
-    own = set(draws.calls) if draws is not None else set()
+    """Other places than these loops that take batches of the loaders: loops, and draws outside of loops."""
+    draws = [draws_in(program, module, loop) for module, loop in loops]
+    own: set[ast.AST] = {call for one in draws if one is not None for call in one.calls} | {loop for _, loop in loops}
     for module in program.modules:
         for node in module.nodes:
-            if node is loop or node in own:
+            if node in own:
                 continue
             found: Loaders = []
             if isinstance(node, ast.For) and not is_counting(node.iter):

@@ -96,7 +96,8 @@ def _places(program: Program) -> Iterator[Span]:
     """Where the converted program needs the object itself."""
     training = read_training(program)
     yield from (place for place in (training.loop, training.epoch_loop) if place is not None)
-    yield from [training.whole.call] if training.whole is not None else []
+    yield from (one.whole.call for one in (training, *training.others) if one.whole is not None)
+    yield from (one.epoch_loop for one in training.others if one.epoch_loop is not None)
     for loaders in (True, False):
         yield from prepared_places(program, training, loaders)
     yield from (meter.after for meter in training.meters)

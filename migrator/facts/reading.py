@@ -8,7 +8,7 @@ mean, and measured; whatever else happens to it is an obstacle, with its place.
 from __future__ import annotations
 
 import ast
-from itertools import permutations
+from itertools import combinations, permutations
 
 from migrator.facts.averaged import averaged_outputs
 from migrator.facts.backwards import backward_passes
@@ -19,6 +19,7 @@ from migrator.facts.epochs import read_epochs
 from migrator.facts.evaluations import read_evaluations
 from migrator.facts.forward import PARTIAL, UNUSED
 from migrator.facts.model_uses import check_model_uses, check_wraps
+from migrator.facts.phases import runs_beside
 from migrator.facts.program import Program
 from migrator.facts.reader import Reader
 from migrator.facts.shares import read_shares
@@ -54,24 +55,31 @@ class _Reading(Reader):
         if self.training.obstacles:
             return self.training
         loops: dict[BatchLoop, tuple[Module, ast.Call, Module, Step | None]] = {}
+        passes: dict[BatchLoop, list[tuple[Module, ast.Call]]] = {}
         for owner, call in backwards:
             module, loop, step = self._stepping(owner, call)
             if loop is None:
                 self.obstacle(owner, call, "this backward pass is in no loop over a loader that could be found")
             else:
                 loops[loop] = (owner, call, module, step)
-        if len(loops) > 1:
+                passes.setdefault(loop, []).append((owner, call))
+        for rows in passes.values():
+            second = next((row for i, row in enumerate(rows) if not _excludes_all(*row, rows[:i])), None)
+            if second is not None:
+                self.obstacle(*second, "there is more than one backward pass in a step")
+        places = [(module, loop) for loop, (_, _, module, _) in loops.items()]
+        if not all(runs_beside(self.program, a, b) for a, b in combinations(places, 2)):
             self.obstacle(*list(loops.values())[1][:2], "there is more than one training loop")
-        second = next((row for i, row in enumerate(backwards) if not _excludes_all(*row, backwards[:i])), None)
-        if second is not None and len(loops) == 1:
-            self.obstacle(*second, "there is more than one backward pass in a step")
         if self.training.obstacles or not loops:
             return self.training
         loop, (_, _, module, step) = next(iter(loops.items()))
         self.training.loop = module.span(loop)
-        read_loader(self, module, loop)
+        self.whole_loss = self.whole_loss or len(loops) > 1
+        read_loader(self, module, loop, places[1:])
         read_epochs(self, module, loop)
         self._read_body(module, loop, step)
+        for other, (_, _, owner, made) in list(loops.items())[1:]:
+            self._read_other(owner, other, made, [place for place in places if place[1] is not other])
         check_model_uses(self, module, loop)
         check_optimizers(self)
         check_batch_uses(self, module, loop)
@@ -80,6 +88,19 @@ class _Reading(Reader):
         for place in averaged_outputs(self.program) if self.training.whole is not None else ():
             self.obstacle(*place, "an evaluation averages the losses that the model computes on each device")
         return self.training
+
+    def _read_other(
+        self, module: Module, loop: BatchLoop, step: Step | None, beside: list[tuple[Module, BatchLoop]]
+    ) -> None:
+        """A training loop beside the first: its epochs, and where its batches become whole."""
+        self.order_obstacle(module, loop, "there is more than one training loop")
+        read_loader(self, module, loop, beside)
+        reader = Reader(self.program)
+        reader.training.loop = module.span(loop)
+        read_epochs(reader, module, loop)
+        self.training.obstacles += reader.training.obstacles
+        reader.training.whole = whole_batch(self, module, loop, step)
+        self.training.others.append(reader.training)
 
     def _check_left_out(self) -> None:
         """Gradients of zero for what a step leaves out start at the wrapper's outputs, which are to be alike on all processes."""

@@ -52,6 +52,7 @@ class EvaluationLoop:
     share: bool
     model_calls: tuple[Span, ...]
     why_not: str = ""
+    networks: tuple[str, ...] = ()  # that it runs without their wrapper, so that each process has its own statistics
 
 
 @dataclass(slots=True)
@@ -72,4 +73,5 @@ class Training:
     evaluations: list[EvaluationLoop] = field(default_factory=list)
     obstacles: list[Place] = field(default_factory=list)
     left_out: list[Place] = field(default_factory=list)  # why a step may leave parameters out
+    others: list[Training] = field(default_factory=list)  # of loops beside this one: epochs and where batches become whole
     order_obstacles: list[Place] = field(default_factory=list)  # against a DistributedSampler only
