@@ -5,7 +5,8 @@
 In: nothing but the machine.  Out: a table with the figures that the checker has to keep.  Times are CPU times of
 whole process trees.  A busy machine lengthens those too (shared caches and memory: half as much again was seen), so the
 column "alone" has the CPU time of the same steps in plain torch on this machine, one process, no checker, measured right
-before and after; twice that is the least that a check can cost, as it trains on both sides.
+before and after; twice that is the least that a check can cost, as it trains on both sides, and "ratio" is what it did cost
+by that measure: 1.0 is nothing but the training (shares of a batch, which fit into the caches, may take a little less).
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, ForkServer(preload=("numpy", "torchvision")) as server:
         server.start()
         print(
-            f"{'pair':34s} {'verdict':>10s} {'before':>8s} {'after':>8s} {'alone':>8s} {'hooks':>7s} {'wall':>7s} {'memory':>9s}"
+            f"{'pair':34s} {'verdict':>10s} {'before':>8s} {'after':>8s} {'alone':>8s} {'ratio':>6s} {'hooks':>7s} {'wall':>7s} {'memory':>9s}"
         )
         for label, program, batch, devices, steps in (
             ("MLP, 4 devices", MLP, 64, 4, None),
@@ -146,7 +147,7 @@ def main() -> None:
             hooks = (recorded.record.end or {}).get("hook_seconds", 0.0) / max(recorded.outcome.cpu, 1e-9)
             print(
                 f"{label:34s} {verdict.status.value:>10s} {verdict.cpu_before:6.1f} s {verdict.cpu_after:6.1f} s"
-                f" {least:6.1f} s {hooks:6.1%} {verdict.wall:5.0f} s {verdict.memory / 1024:5.0f} MiB"
+                f" {least:6.1f} s {(verdict.cpu_before + verdict.cpu_after) / max(2 * least, 1e-9):5.2f} {hooks:7.1%} {verdict.wall:5.0f} s {verdict.memory / 1024:5.0f} MiB"
             )
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"everything, the import of torch included: {children.ru_utime + children.ru_stime:.1f} CPU-seconds")

@@ -27,7 +27,7 @@ def _signs(count: int, salt: int, dtype: Any) -> Any:
 def describe(tensor: Any) -> list[float]:
     """[norm, projection 1, projection 2], computed in the tensor's own precision (float32 at least)."""
     with torch.no_grad():
-        x = tensor.detach()
+        x = _plain(tensor)
         if x.is_sparse:
             x = x.to_dense()
         if x.is_complex():
@@ -58,10 +58,15 @@ def tensors_in(value: Any, name: str = "") -> list[tuple[str, Any]]:
     return []
 
 
+def _plain(tensor: Any) -> Any:
+    """The tensor without the methods of a class of the program's own."""
+    return tensor.detach().as_subclass(torch.Tensor)
+
+
 def chunk(inputs: Any, keywords: Any, dim: int = 0) -> dict[str, Any]:
     """What one replica was given: {"n": rows, "width": numbers per row, "rows": [one number per row]}."""
     with torch.no_grad():
-        found = [(n, t.detach()) for n, t in tensors_in((inputs, keywords)) if t.dim() > 0]
+        found = [(n, _plain(t)) for n, t in tensors_in((inputs, keywords)) if t.dim() > 0]
         if not found:
             return {"n": None, "width": 0, "rows": []}
         found = [(n, t.transpose(0, dim) if t.dim() > dim else t) for n, t in found]

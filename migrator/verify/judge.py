@@ -320,11 +320,16 @@ def _alike(ranks: Sequence[Record], generator: str) -> list[int]:
 
 
 def _unlike_samplers(ranks: Sequence[Record]) -> str:
-    """A sampler that drew from unequal states; empty if there is none."""
-    for what, sources in ranks[0].samplers.items():
-        for record in ranks[1:]:
-            if any(a != b for a, b in zip(sources, record.samplers.get(what, []), strict=False)):
-                return f"{what}, rank {record.rank} against rank 0"
+    """A sampler that drew from unequal states; empty if there is none.
+
+    A loader that deals nothing out may have an order of its own in each process, unless the batches are split at the call.
+    """
+    splitting = any((r.end or {}).get("splitting") for r in ranks)
+    own, *others = [{**r.samplers, **(r.whole if splitting else {})} for r in ranks]
+    for what, sources in own.items():
+        for rank, drawn in enumerate(others, 1):
+            if any(a != b for a, b in zip(sources, drawn.get(what, []), strict=False)):
+                return f"{what}, rank {rank} against rank 0"
     return ""
 
 

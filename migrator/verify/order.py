@@ -49,10 +49,20 @@ def install(session: Session) -> None:
     _patch_items(session)
 
 
-def note_sampler(session: Session, what: str, value: str = "", uses: list[str] | None = None) -> None:
-    """A sampler is about to draw: from a generator of its own, or from those of the process."""
+def note_sampler(
+    session: Session, what: str, value: str = "", uses: list[str] | None = None, whole: bool = False
+) -> None:
+    """A sampler is about to draw: from a generator of its own, or from those of the process.
+
+    `whole`: for a loader that reads everything in this process, whatever others read.
+    """
     note_natural(session)
-    session.record("sampler", what=what, value=value, uses=uses or [])
+    session.record("sampler", what=what, value=value, uses=uses or [], whole=whole)
+
+
+def reads_everything(loader: Any) -> bool:
+    """Whether a loader takes its samples from torch's own samplers, with nothing between that deals them out."""
+    return type(loader.batch_sampler) in (data.BatchSampler, type(None)) and type(loader.sampler) is data.RandomSampler
 
 
 # ---------------------------------------------------------------- permutations and shares
@@ -90,11 +100,12 @@ def _patch_random_sampler(session: Session) -> None:
             return
         length = len(self.data_source)
         epoch = session.ordinal(f"random sampler {length}")
+        whole = getattr(self, "_verify_whole", False)
         if self.generator is None:
-            note_sampler(session, f"RandomSampler {length}", uses=["torch"])
+            note_sampler(session, f"RandomSampler {length}", uses=["torch"], whole=whole)
         else:
             state = seed_number(self.generator.get_state().numpy().tobytes())
-            note_sampler(session, f"RandomSampler {length}", value=f"generator {state}")
+            note_sampler(session, f"RandomSampler {length}", value=f"generator {state}", whole=whole)
         order = permutation(session, length, epoch)
         yield from order[: kept_length(session, length, getattr(self, "_verify_batch", None))]
 
@@ -200,6 +211,8 @@ def _patch_loader(session: Session) -> None:
         init(self, *arguments, **keywords)
         own = self.batch_sampler  # never asked for its truth: an endless one has no length
         _tell_batch(self.sampler if own is None else own, self.batch_size)
+        if type(self.sampler) is data.RandomSampler:
+            self.sampler._verify_whole = reads_everything(self)
 
     def finite(self: Any) -> bool:
         try:
@@ -247,7 +260,8 @@ def _patch_loader(session: Session) -> None:
             chosen = index(self)
         if self._verify_stream.used and not self._verify_noted:
             self._verify_noted = True
-            note_sampler(session, self._verify_name, uses=self._verify_stream.used)
+            whole = reads_everything(self._verify_loader)
+            note_sampler(session, self._verify_name, uses=self._verify_stream.used, whole=whole)
         self._verify_queue.append(_numbers(self._dataset, chosen))
         return _tagged(chosen, self._verify_epoch)
 

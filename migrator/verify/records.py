@@ -39,6 +39,7 @@ class Record:
     # generator -> where its state comes from at the end; and the same at each draw of a sampler
     generators: dict[str, str] = field(default_factory=dict)
     samplers: dict[str, list[str]] = field(default_factory=dict)
+    whole: dict[str, list[str]] = field(default_factory=dict)  # .. of loaders that read everything in each process
     wrote: list[str] = field(default_factory=list)  # files opened for writing
     saved: list[dict[str, Any]] = field(default_factory=list)  # torch.save: file and keys
     sharded: list[dict[str, Any]] = field(default_factory=list)
@@ -89,7 +90,7 @@ def _take(record: Record, event: dict[str, Any], current: dict[int, Names]) -> N
         record.generators[event["generator"]] = "seed " + event["value"]
     elif kind == "sampler":
         source = event["value"] or ", ".join(f"{g} {record.generators.get(g, '')}" for g in event["uses"])
-        record.samplers.setdefault(event["what"], []).append(source)
+        (record.whole if event["whole"] else record.samplers).setdefault(event["what"], []).append(source)
     elif kind in ("wrap", "printed", "scalar", "sharded", "saved"):
         getattr(record, {"wrap": "wraps", "scalar": "scalars"}.get(kind, kind)).append(event)
     elif kind in ("init", "started", "error", "end"):

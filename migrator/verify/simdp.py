@@ -71,6 +71,7 @@ class Scatter(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, gpus: Sequence[int], sizes: Sequence[int] | None, dim: int, x: Any) -> Any:
         ctx.dim = dim
+        x = x.as_subclass(torch.Tensor)  # the copies that are made in C++ are of no class of the program's
         chunks = x.chunk(len(gpus), dim) if sizes is None else x.split(list(sizes), dim)
         return tuple(chunk.clone() for chunk in chunks)
 

@@ -77,7 +77,9 @@ def test_a_part_of_a_parameter_is_named_with_its_size(check: Callable[..., Verdi
 
 
 @pytest.mark.parametrize("float64", [False, True], ids=["float32", "float64"])
-@pytest.mark.parametrize("size", ["1e-4", "1e-7", "1e-9"])
+@pytest.mark.parametrize(
+    "size", [pytest.param("1e-4", marks=pytest.mark.long), "1e-7", pytest.param("1e-9", marks=pytest.mark.long)]
+)
 def test_a_small_gradient_of_the_wrong_sign_is_found(check: Callable[..., Verdict], float64: bool, size: str) -> None:
     before, after = (built(text, "Faint()", FAINT.format(size=size)) for text in pair("mlp"))
     assert check(before, after, float64=float64).status is Status.EQUAL
