@@ -10,7 +10,7 @@ import ast
 
 from migrator.facts.model import Place
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, argument, has_unpacking
+from migrator.facts.syntax import Module, argument, has_unpacking, names_in
 
 _MODEL_METHODS = frozenset(
     ["cuda", "to", "eval", "train", "parameters", "state_dict", "load_state_dict", "module", "half"]
@@ -47,14 +47,37 @@ def _is_checkpoint(program: Program, module: Module, call: ast.Call) -> bool:
     if isinstance(parent, ast.Attribute):
         return parent.attr in _MODEL_METHODS
     if isinstance(parent, ast.Call):
-        return _loads(parent)
+        return _loads(parent) or _is_loaded_by(program, module, parent, call)
     if isinstance(parent, ast.Return):
         return module.scope_of.get(call, module.scope).is_function
     if not isinstance(parent, ast.Assign) or parent.value is not call:
         return False
     names = {t.id for t in parent.targets if isinstance(t, ast.Name)}
     names |= {t.attr for t in parent.targets if isinstance(t, ast.Attribute)}
+    handed = [n for n in module.nodes if isinstance(n, ast.Call) and any(_is_one(a, names) for a in n.args)]
+    if any(_is_loaded_by(program, module, n, a) for n in handed for a in n.args if _is_one(a, names)):
+        return True
     return any(_used_as_checkpoint(module, node, names) for node in module.nodes)
+
+
+def _is_one(node: ast.AST, names: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def _is_loaded_by(program: Program, module: Module, call: ast.Call, given: ast.AST) -> bool:
+    """True when a function of the project is given what was read, and loads it into a model."""
+    callee = program.resolver.callee(module, call)
+    function = callee[1] if callee is not None else None
+    position = next((i for i, value in enumerate(call.args) if value is given), None)
+    if position is None or not isinstance(function, ast.FunctionDef):
+        return False
+    arguments = [a.arg for a in function.args.args]
+    if arguments[:1] == ["self"] and isinstance(call.func, ast.Attribute):
+        position += 1
+    if position >= len(arguments):
+        return False
+    loads = [n for n in ast.walk(function) if isinstance(n, ast.Call) and _loads(n)]
+    return any(arguments[position] in names_in(value) for n in loads for value in n.args)
 
 
 def _used_as_checkpoint(module: Module, node: ast.AST, names: set[str]) -> bool:

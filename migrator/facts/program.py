@@ -196,9 +196,12 @@ class Program:
 
     @cached_property
     def existing_ddp(self) -> list[Place]:
-        """Calls that already wrap with DistributedDataParallel or start a process group."""
+        """Calls that already wrap with DistributedDataParallel or start a process group, where this program may get to."""
         places = []
+        starts = self.entry.kind != "library"
         for module, call in self.calls():
+            if starts and self.is_unreached(module, call):
+                continue
             name = self.external(module, call)
             if (
                 name in DISTRIBUTED

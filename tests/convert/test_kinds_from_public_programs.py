@@ -66,8 +66,7 @@ def test_what_is_written_into_a_new_folder_is_written_though_another_process_mad
     text, _ = project.train(f"if {test}:\n    os.mkdir('out')\n    torch.save([1], 'out/target.pt')")
     lines = [line.strip() for line in after_main(text).splitlines()]
     place = lines.index(f"if {test}:")
-    assert lines[place - 2 : place] == ["if dist.get_rank() != 0:", "dist.barrier()"]
-    assert lines[place + 3 : place + 5] == ["if dist.get_rank() == 0:", "dist.barrier()"]
+    assert lines[place - 1] == "with rank_zero_first():" and "get_rank()" not in "".join(lines[place : place + 3])
 
 
 def test_the_copy_of_a_file_is_awaited_by_a_class_that_reads_it(project):
@@ -419,3 +418,26 @@ def test_a_flag_says_that_the_model_is_wrapped_wherever_it_is(project):
         Path(change.path).write_bytes(encoded(change))
     text = Path("train.py").read_text()
     assert "\nmodel = wrap_model(model)\nparallel = True\n" in text
+
+
+def test_a_checkpoint_that_a_function_loads_into_a_model_is_read_to_main_memory(project):
+    text, _ = project.train(
+        """
+        def filled(saved):
+            net = nn.Linear(2, 2)
+            net.load_state_dict(saved["model"])
+            return net
+        ---
+        other = filled(torch.load("other.pt"))
+        """
+    )
+    assert 'torch.load("other.pt", map_location="cpu")' in text
+
+
+def test_a_way_to_several_processes_that_nothing_leads_to_is_no_question(project):
+    project.write(
+        "tools.py",
+        "import torch.distributed as dist\n\n\ndef join():\n    dist.init_process_group('nccl')\n\n\ndef show(x):\n    print(x)\n",
+    )
+    _, result = project.train("from tools import show\n---\nshow(1)")
+    assert not [d for d in result.diagnostics if d.rule == "MG103"]
