@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from migrator.facts.batch_loops import BatchLoop, draws_in, loaders_of, other_readers
 from migrator.facts.collating import keeps_rows
 from migrator.facts.flow import draws_random, is_none
+from migrator.facts.glances import is_only_looked_at
 from migrator.facts.loaders import is_endless, is_stream, iterated, loaders_at, unpacks_harmless
 from migrator.facts.reader import Reader
 from migrator.facts.resolve import Value
@@ -39,6 +40,8 @@ def read_loader(
             reader.training.loaders.append(loader)
     calls = {call for _, call in found}
     for owner, other in other_readers(reader.program, [(module, loop), *beside], calls):
+        if not isinstance(other, ast.For) and is_only_looked_at(reader.program, owner, other):
+            continue
         where = "read in another loop too" if isinstance(other, ast.For) else "also read outside of the training loop"
         reader.obstacle(owner, other, f"the training loader is {where}")
 

@@ -259,6 +259,31 @@ def test_batches_drawn_for_something_else_keep_a_plain_loop_s_batches_whole() ->
     assert conversion.way == "call" and "also read outside" in conversion.reason
 
 
+@pytest.mark.parametrize(
+    ("uses", "is_shown"),
+    [
+        ("    print(first.shape)\n", True),
+        ("    logger.info(first[0])\n", True),
+        ("    writer.add_images('some', first)\n", True),
+        ("    grid = torchvision.utils.make_grid(first)\n    writer.add_image('some', grid)\n", True),
+        ("    writer.add_graph(model, first)\n", False),
+        ("    print(model(first))\n", False),
+        ("    print(model.forward(first))\n", False),
+        ("    shown = print(first)\n    shift = shown\n", False),
+        ("    if first.mean() > 0:\n        print('bright')\n", False),
+        ("    model.module.body.bias.data.fill_(first.mean())\n", False),
+    ],
+)
+def test_a_batch_that_is_only_shown_may_be_a_share(uses: str, is_shown: bool) -> None:
+    drawn = "    first, _ = next(iter(loader))\n"
+    logs: Edit = (
+        "import argparse\n",
+        "import argparse\nimport logging\nimport torchvision\n\nlogger = writer = logging\n",
+    )
+    conversion = convert(logs, (BEGUN, drawn + uses))
+    assert (conversion.way == "distributed") is is_shown, conversion.reason
+
+
 # ---------------------------------------------------------------- the same training
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
