@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from textwrap import indent
 
 from codemods.base import Context, Diagnostic, Rule
-from codemods.effects.print_once import plain_prints
+from codemods.effects.print_once import accelerator_prints
 from codemods.processes.accelerator import construction
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
 from migrator.facts.syntax import Span
@@ -35,7 +35,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
     name = context.accelerator(entry.first)
     made, needed = construction(context, entry.first)
     start = f"{name} = {made}\n"
-    if plain_prints(context) is None:
+    if accelerator_prints(context) is None:
         os, edits = context.module(entry.first, "os")
         sys, more = context.module(entry.first, "sys")
         start += _SILENCE.format(name, sys, os)

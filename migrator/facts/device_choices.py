@@ -1,0 +1,43 @@
+"""Where a program chooses between the GPU and the CPU, in the usual words.
+
+In: a linked program.  Out: the expressions, without those whose device is compared or shown.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from migrator.facts.program import Program
+from migrator.facts.syntax import Module, Span, dotted
+
+_CHOICE = 'torch.device("cuda"iftorch.cuda.is_available()else"cpu")'
+_SHOWS = frozenset(["print", "str", "info", "format", "debug", "log", "write"])
+
+
+def device_choices(program: Program) -> Iterator[Span]:
+    """`torch.device("cuda" if torch.cuda.is_available() else "cpu")` that the entry gives a name."""
+    module = program.entry_module
+    for node in module.nodes:
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        text = module.segment(node.value).replace("'", '"').replace(" ", "")
+        name = dotted(node.targets[0])
+        if text != _CHOICE or name is None:
+            continue
+        if not any(_is_seen(m, name.rpartition(".")[2]) for m in program.modules):
+            yield module.span(node.value)
+
+
+def _is_seen(module: Module, name: str) -> bool:
+    """True when a device of this name is compared, or made into text."""
+    for node in module.nodes:
+        if (dotted(node) or "").rpartition(".")[2] == name and isinstance(node, ast.Name | ast.Attribute):
+            for ancestor in module.ancestors(node):
+                if isinstance(ancestor, ast.Compare | ast.JoinedStr | ast.BinOp | ast.Attribute):
+                    return True
+                if isinstance(ancestor, ast.Call) and (dotted(ancestor.func) or "").rpartition(".")[2] in _SHOWS:
+                    return True
+                if isinstance(ancestor, ast.stmt):
+                    break
+    return False
