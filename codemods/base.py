@@ -146,6 +146,13 @@ class Context:
         math, edits = self.module(at, "math")
         return f"{math}.ceil", edits
 
+    def rank_zero_first(self, at: Span) -> tuple[str, tuple[Edit, ...]]:
+        """What a `with` takes, so that one process goes through it before the others."""
+        if not self.accelerate:
+            return "rank_zero_first()", (self.helper(at, "rank_zero_first"),)
+        name, edits = self.processes(at)
+        return f"{name}.main_process_first()", edits
+
     def barrier(self, at: Span) -> str:
         """A statement that waits for all processes, spelled for the module of `at` (whose import of them is needed)."""
         name, _ = self.processes(at)

@@ -7,7 +7,7 @@ then one process of every other machine, then all that are left, each of which f
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.edits import Edit, Guard
+from migrator.edits import Guard
 from migrator.facts.downloads import fetching_groups
 from migrator.facts.syntax import Span
 from migrator.facts.uniform import missing_file_test, waits_for_all
@@ -28,12 +28,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         if not statements:
             yield RULE.note(at, "processes may fetch this at the same moment: fetch it before the training is started")
             continue
-        edits: list[Edit] = []
-        if context.accelerate:
-            name, imports = context.processes(at)
-            edits, test = [*imports], f"{name}.main_process_first()"
-        else:
-            edits, test = [context.helper(at, "rank_zero_first")], "rank_zero_first()"
+        test, edits = context.rank_zero_first(at)
         yield RULE.converted(
             at,
             "one process fetches the data, and the others find it there",

@@ -8,10 +8,9 @@ come: a test for a file may have another outcome in a process that gets there la
 
 import ast
 from collections.abc import Iterator
-from textwrap import indent
 
-from codemods.base import Context, Diagnostic, Rule, negated
-from migrator.edits import Edit, Guard, InsertAfter, InsertBefore, Replace
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import Edit, Guard, InsertAfter, Replace
 from migrator.facts.downloads import fetching_groups
 from migrator.facts.once import OnceGroup, once_groups
 from migrator.facts.syntax import Span
@@ -38,15 +37,9 @@ def check(context: Context) -> Iterator[Diagnostic]:
             first_there.add(prepares)
             if rank_zero_goes_first(context.program, prepares):
                 continue
-            test, imports = context.is_rank_zero(prepares)
-            wait = indent(context.barrier(prepares), "    ")
-            yield RULE.converted(
-                prepares,
-                "one process prepares the files, and the others find them there",
-                *imports,
-                InsertBefore(prepares, f"if {negated(test)}:\n{wait}"),
-                InsertAfter(prepares, f"if {test}:\n{wait}"),
-            )
+            test, edits = context.rank_zero_first(prepares)
+            reason = "one process prepares the files, and the others find them there"
+            yield RULE.converted(prepares, reason, *edits, Guard(prepares, (prepares,), test, "with"))
     for one in unguarded:
         if one.effect.kind == "open":
             continue  # an open file is a sink: see MG503

@@ -18,6 +18,10 @@ _FILES = re.compile(
     r"|getmtime|stat|check_integrity|check_exists|check_sha1|check_md5)$"
 )
 _RANK = re.compile(r"(?<![a-z])(rank|main_process|master|is_main|is_chief|primary)(?![a-z])", re.IGNORECASE)
+_ONE_ONLY = re.compile(
+    r"(master|main_?process|main_?rank|rank_?(zero|0))_only|only_(on_)?(master|main|rank)", re.IGNORECASE
+)
+ON_SOME_RANKS = "it happens on some ranks only"
 _PASSES_BY = (ast.Return, ast.Break, ast.Continue)  # who raises ends the program, of all processes
 _DEPTH = 3
 
@@ -37,6 +41,8 @@ def _passed_by(program: Program, module: Module, statement: ast.stmt, depth: int
         if why:
             return why
         if isinstance(ancestor, FunctionNode):
+            if any(_ONE_ONLY.search(dotted(d) or "") for d in getattr(ancestor, "decorator_list", ())):
+                return ON_SOME_RANKS
             if depth < _DEPTH:
                 for caller, call in program.resolver.call_sites(ancestor):
                     why = passed_by(program, caller, caller.statement(call), depth + 1)
@@ -88,10 +94,10 @@ def differs(
             if _FILES.search(name):
                 return "whether it happens depends on files, which another process may just have changed"
             if _RANK.search(name):
-                return "it happens on some ranks only"
+                return ON_SOME_RANKS
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             if _RANK.search(node.id):
-                return "it happens on some ranks only"
+                return ON_SOME_RANKS
             if depth < _DEPTH:
                 found = module.lookup(node.id, module.scope_of.get(node, module.scope))
                 for binding in found[1] if found else ():
@@ -100,7 +106,7 @@ def differs(
                         if why:
                             return why
         elif isinstance(node, ast.Attribute) and _RANK.search(node.attr) and node.attr not in program.flags:
-            return "it happens on some ranks only"
+            return ON_SOME_RANKS
     return ""
 
 
@@ -112,14 +118,12 @@ def waits_for_all(program: Program, statement: Span) -> bool:
 
 
 def rank_zero_goes_first(program: Program, statement: Span) -> bool:
-    """True when a statement before it already holds the other processes back."""
+    """True when one process already goes through the statement before the others."""
     module = program.module_at(statement)
     node = _statement_at(module, statement)
-    block = module.block(node) if node is not None else []
-    place = block.index(node) if node in block else 0
-    before = module.segment(block[place - 1]) if place > 0 else ""
-    waits = (("get_rank()", ".barrier()"), (".is_main_process", ".wait_for_everyone()"))
-    return any(all(word in before for word in words) for words in waits)
+    around = [a for a in module.ancestors(node) if isinstance(a, ast.With)] if node is not None else []
+    texts = [module.segment(item.context_expr) for block in around for item in block.items]
+    return any(word in text for text in texts for word in ("rank_zero_first", "main_process_first"))
 
 
 def missing_file_test(program: Program, statement: Span) -> Span | None:

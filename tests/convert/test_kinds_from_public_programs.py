@@ -441,3 +441,43 @@ def test_a_way_to_several_processes_that_nothing_leads_to_is_no_question(project
     )
     _, result = project.train("from tools import show\n---\nshow(1)")
     assert not [d for d in result.diagnostics if d.rule == "MG103"]
+
+
+def test_rank_zero_looks_for_a_folder_where_the_branch_makes_a_name_of_the_clock(project):
+    text, _ = project.train(
+        """
+        def stamp():
+            return time.strftime("%H%M%S")
+        def fresh(path):
+            if os.path.exists(path):
+                os.rename(path, path + stamp())
+            os.makedirs(path)
+        ---
+        fresh("out")
+        """
+    )
+    assert "if from_rank_zero(os.path.exists(path)):" in text
+
+
+def test_nothing_is_agreed_on_where_a_decorator_lets_one_process_in(project):
+    text, result = project.train(
+        """
+        import functools
+        import torch.distributed as dist
+        def master_only(function):
+            @functools.wraps(function)
+            def wrapper(*args):
+                if not dist.is_initialized() or dist.get_rank() == 0:
+                    return function(*args)
+            return wrapper
+        def stamp():
+            return time.strftime("%H%M%S")
+        @master_only
+        def fresh(path):
+            os.makedirs(path + stamp())
+        ---
+        fresh("out")
+        """
+    )
+    assert "from_rank_zero" not in text
+    assert any(d.rule == "MG504" and d.level == "question" for d in result.diagnostics)
