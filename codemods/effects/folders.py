@@ -5,14 +5,13 @@ creation fails in the process that comes second.  Where the program itself decid
 rank 0 makes it alone, and the others wait.
 """
 
-import ast
 import re
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Guard, InsertAfter, Replace, SetArgument
+from migrator.facts.forgiven import is_forgiven
 from migrator.facts.model import Effect
-from migrator.facts.syntax import Module
 from migrator.facts.uniform import waits_for_all
 
 # An `exist_ok=False` would fail in all processes but the first.
@@ -24,7 +23,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
     chosen: list[Effect] = []
     for effect in context.program.effects:
         reason = "several processes may get here at the same moment"
-        if effect.kind in ("folder", "path_mkdir") and _is_forgiven(context.program.module_at(effect.at), effect):
+        if effect.kind in ("folder", "path_mkdir") and is_forgiven(context.program.module_at(effect.at), effect):
             continue
         if effect.kind in ("folder", "path_mkdir") and _CHOSEN.search(context.program.text(effect.at)):
             chosen.append(effect)
@@ -39,18 +38,6 @@ def check(context: Context) -> Iterator[Diagnostic]:
         elif effect.kind == "path_mkdir" and not _EXISTS_OK.search(context.program.text(effect.at)):
             yield RULE.converted(effect.at, reason, SetArgument(effect.at, "exist_ok", "True", 2))
     yield from _alone(context, chosen)
-
-
-def _is_forgiven(module: Module, effect: Effect) -> bool:
-    """True when the program itself passes over a folder that is there already."""
-    call = next((n for n in module.nodes if isinstance(n, ast.Call) and module.span(n) == effect.at), None)
-    tried = module.enclosing(call, ast.Try) if call is not None else None
-    if not isinstance(tried, ast.Try) or not any(s.lineno <= effect.at.line <= (s.end_lineno or 0) for s in tried.body):
-        return False
-    return any(
-        "FileExistsError" in (text := module.segment(handler)) or "EEXIST" in text or "isdir" in text
-        for handler in tried.handlers
-    )
 
 
 def _alone(context: Context, effects: list[Effect]) -> Iterator[Diagnostic]:

@@ -5,13 +5,12 @@ meet on that GPU.  torchrun starts one process per GPU that the caller makes vis
 (`-1`) keeps that.
 """
 
-import ast
 import re
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Remove
-from migrator.facts.syntax import argument
+from migrator.facts.device_ids import named_devices
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -29,22 +28,11 @@ def check(context: Context) -> Iterator[Diagnostic]:
                     literal.statement,
                     f"to use the same GPUs, start it with CUDA_VISIBLE_DEVICES={chosen[1].replace(' ', '')}",
                 )
-    if not context.options.nproc:
-        yield from _chosen_in_wraps(context)
-
-
-def _chosen_in_wraps(context: Context) -> Iterator[Diagnostic]:
-    """`device_ids=[0, 1]`: the launch line would use every GPU of the machine."""
-    for wrap in context.program.wraps:
-        module = context.program.module_at(wrap.at)
-        call = next((n for n in module.nodes if isinstance(n, ast.Call) and module.span(n) == wrap.at), None)
-        ids = argument(call, "device_ids", 1) if call is not None and wrap.kind == "class" else None
-        if isinstance(ids, ast.List | ast.Tuple) and all(isinstance(e, ast.Constant) for e in ids.elts) and ids.elts:
-            gpus = ",".join(str(e.value) for e in ids.elts if isinstance(e, ast.Constant))
-            yield RULE.note(
-                wrap.at, f"to use the same GPUs, start it with CUDA_VISIBLE_DEVICES={gpus} (or --nproc {len(ids.elts)})"
-            )
-            return
+    named = named_devices(context.program)
+    if named is not None and not context.options.nproc:  # the launch line would use every GPU of the machine
+        at, numbers = named
+        start = f"CUDA_VISIBLE_DEVICES={','.join(numbers)} (or --nproc {len(numbers)})"
+        yield RULE.note(at, f"to use the same GPUs, start it with {start}")
 
 
 RULE = Rule("MG102", "visible-devices", check, __doc__ or "", hazards=("H75", "H76"), keeps=("memory",))
