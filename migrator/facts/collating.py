@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from migrator.facts.flow import draws_random
 from migrator.facts.program import Program
+from migrator.facts.random_draws import draws_random
 from migrator.facts.syntax import Module, argument, dotted, names_in
 
 _DEFAULT = frozenset(

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 
 from migrator.facts.batch_loops import BatchLoop, draws_in
-from migrator.facts.flow import draws_random
 from migrator.facts.loaders import is_counting
+from migrator.facts.random_draws import draws_random
 from migrator.facts.reader import Reader, is_at
 from migrator.facts.syntax import FunctionNode, Module, Scope, dotted, names_in, walk
 from migrator.facts.training import Loader

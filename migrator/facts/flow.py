@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from typing import Protocol
 
 from migrator.facts import losses
-from migrator.facts.batch_loops import BatchLoop, draws_in
-from migrator.facts.iterators import loaders_in
+from migrator.facts.batch_loops import BatchLoop
+from migrator.facts.given import Given, given_by
 from migrator.facts.model_calls import model_called
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.program import Program
+from migrator.facts.random_draws import draws_random
 from migrator.facts.resolve import Value
 from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking, names_in, walk
 
@@ -92,23 +92,6 @@ _TAKES_OVER = frozenset(
     ]
     + [f"torch.{kind}Tensor" for kind in ("Float", "Long", "Double", "Int")]
 )
-_RANDOM = (
-    "torch.rand",
-    "torch.normal",
-    "torch.bernoulli",
-    "torch.multinomial",
-    "torch.poisson",
-    "torch.nn.functional.dropout",
-    "torch.nn.functional.alpha_dropout",
-    "torch.nn.functional.feature_alpha_dropout",
-    "torch.nn.functional.gumbel_softmax",
-    "numpy.random.",
-    "random.",
-)
-# Methods of tensors and distributions that draw.
-_DRAWS = frozenset(
-    ["normal_", "uniform_", "bernoulli", "bernoulli_", "random_", "exponential_", "multinomial", "rsample"]
-)
 
 
 class Obstacles(Protocol):
@@ -118,50 +101,6 @@ class Obstacles(Protocol):
     local_loss: bool  # the user vouches that each share's loss is a mean over its samples
 
     def obstacle(self, module: Module, node: ast.AST, note: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The names that hold a batch or parts of it; `tensors` are those that hold one tensor, as far as can be seen.
-
-    `draws` are the calls that give a batch: `next(it)`.
-    """
-
-    names: set[str]
-    tensors: set[str]
-    draws: frozenset[ast.Call] = frozenset()
-
-
-def given_by(program: Program, module: Module, loop: BatchLoop | ast.FunctionDef) -> Given:
-    """What a loop over a loader gives to each turn."""
-    if isinstance(loop, ast.FunctionDef):
-        return Given(set(), set())
-    draws = draws_in(program, module, loop)
-    drawn = (
-        Given(set(draws.names), set(draws.parts), frozenset(draws.calls)) if draws is not None else Given(set(), set())
-    )
-    if isinstance(loop, ast.While) or (draws is not None and not loaders_in(program, module, loop.iter)):
-        return drawn
-    target = loop.target
-    if isinstance(target, ast.Tuple) and len(target.elts) == 2 and _is_enumerate(module, loop.iter):
-        target = target.elts[1]
-    names = names_in(target)
-    tensors = set(names) if isinstance(target, ast.Tuple | ast.List) else set()
-    return Given(names | drawn.names, tensors | drawn.tensors, drawn.draws)
-
-
-def _is_enumerate(module: Module, node: ast.expr) -> bool:
-    """`enumerate(loader)`, also inside of `tqdm()`, and under a name."""
-    if isinstance(node, ast.Call) and dotted(node.func) == "enumerate":
-        return True
-    inner = node.args[0] if isinstance(node, ast.Call) and node.args else node
-    if isinstance(inner, ast.Call):
-        return dotted(inner.func) == "enumerate"
-    if isinstance(inner, ast.Name):
-        found = module.lookup(inner.id, module.scope_of.get(inner, module.scope))
-        values = [binding.value for binding in (found[1] if found else [])]
-        return any(isinstance(value, ast.Call) and dotted(value.func) == "enumerate" for value in values)
-    return False
 
 
 class _Probe:
@@ -765,33 +704,6 @@ class Flow:
             self.stop(node, "random numbers are drawn for the whole batch")
 
 
-def draws_random(program: Program, module: Module, node: ast.AST, depth: int = 3) -> bool:
-    """True when running the code draws random numbers, also in the project's functions that it calls (not in models)."""
-    for call in walk(node):
-        if not isinstance(call, ast.Call):
-            continue
-        if program.external(module, call).startswith(_RANDOM):
-            return True
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _DRAWS:
-            return True
-        callee = program.resolver.callee(module, call)
-        if depth and callee is not None and isinstance(callee[1], ast.FunctionDef) and callee[1] is not node:
-            if draws_random(program, callee[0], callee[1], depth - 1):
-                return True
-    return False
-
-
-def is_parameter(program: Program, module: Module, node: ast.AST) -> bool:
-    """A parameter or a tensor that requires a gradient, by a name of its own."""
-    if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
-        return False
-    for value in program.resolver.values(module, node):
-        if value.kind == "call" and isinstance(value.node, ast.Call) and value.name.startswith("torch."):
-            if value.name.endswith(".Parameter") or argument(value.node, "requires_grad", None) is not None:
-                return True
-    return False
-
-
 def _binds_names(node: ast.Assign) -> bool:
     """True for an assignment to plain names."""
     parts = [p for t in node.targets for p in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t])]
@@ -800,10 +712,6 @@ def _binds_names(node: ast.Assign) -> bool:
 
 def node_value(node: ast.Return | ast.Raise) -> ast.expr | None:
     return node.value if isinstance(node, ast.Return) else None
-
-
-def is_none(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_zero(node: ast.expr) -> bool:

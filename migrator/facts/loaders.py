@@ -123,3 +123,7 @@ def is_stream(program: Program, module: Module, dataset: ast.expr) -> bool:
                 if any(base.endswith("IterableDataset") for base in bases):
                     return True
     return False
+
+
+def is_none(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from migrator.facts.flow import is_parameter
+from migrator.facts.parameters import is_parameter
 from migrator.facts.reader import Reader
 from migrator.facts.syntax import Module, argument, dotted, walk
 

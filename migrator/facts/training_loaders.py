@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from migrator.facts.batch_loops import BatchLoop, draws_in, loaders_of, other_readers
 from migrator.facts.collating import keeps_rows
-from migrator.facts.flow import draws_random, is_none
 from migrator.facts.glances import is_only_looked_at
-from migrator.facts.loaders import is_endless, is_stream, iterated, loaders_at, unpacks_harmless
+from migrator.facts.loaders import is_endless, is_none, is_stream, iterated, loaders_at, unpacks_harmless
+from migrator.facts.random_draws import draws_random
 from migrator.facts.reader import Reader
 from migrator.facts.resolve import Value
 from migrator.facts.settled import stays_off

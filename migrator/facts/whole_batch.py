@@ -13,10 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from migrator.facts.batch_loops import BatchLoop
-from migrator.facts.flow import NO_TENSORS, Flow, Given, Obstacles, draws_random, given_by, is_parameter
+from migrator.facts.flow import NO_TENSORS, Flow, Obstacles
+from migrator.facts.given import Given, given_by
 from migrator.facts.left_over import read_behind
 from migrator.facts.model_calls import model_called
+from migrator.facts.parameters import is_parameter
 from migrator.facts.past_wrapper import is_past_wrapper
+from migrator.facts.random_draws import draws_random
 from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking, names_in
 
 _OTHER_SIZE = re.compile(r"\.(shape\[[1-9]\d*\]|size\([1-9]\d*\))$")
