@@ -151,7 +151,7 @@ CASES = (
         "h14_very_few_samples",
         "a batch that does not divide ends the program with both numbers",
     ),
-    call(
+    shared(
         "H15",
         "data that is shared out twice",
         "auto",
@@ -507,7 +507,7 @@ CASES = (
     shared("H77", "without a GPU, without a launcher", "auto", "h77_without_a_gpu", "a group of one"),
     shared("H78", "switches of the library", "auto", "h78_switches_of_the_library", "left alone"),
     shared("H79", "a script without a main function", "auto", "h79_script_without_main", "torchrun needs no guard"),
-    call(
+    shared(
         "H80",
         "an option for the local rank",
         "auto",
@@ -578,7 +578,7 @@ CASES = (
         "h89_network_settings",
         "left alone: they are set before the first collective call either way",
     ),
-    call(
+    shared(
         "H90", "backends", "auto", "h90_backend_by_name", "nccl where there is a GPU and nccl, else gloo; " + OWN_BRANCH
     ),
     shared("H91", "messages", "auto", "h91_messages", "one process prints, logs and shows progress", "MG508", "MG509"),
