@@ -30,6 +30,9 @@ def read_loader(
         reader.obstacle(module, anchor, "the loader of the training loop could not be found")
     elif draws_in(reader.program, module, loop) is not None:
         reader.order_obstacle(module, loop, "its batches are drawn from an iterator, which knows of no epochs")
+        for owner, call in found:
+            if _draws_one_by_one(reader, owner, argument(call, "sampler", 3)):
+                reader.obstacle(owner, call, "its samples are drawn one by one, among the program's other draws")
     elif isinstance(loop, ast.For) and not loaders_at(
         reader.program, module, iterated(reader.program, module, loop.iter)
     ):
@@ -119,7 +122,7 @@ def _is_made_on_import(reader: Reader, module: Module, call: ast.Call) -> bool:
     if module is reader.program.entry_module or module.enclosing_function(call) is not None:
         return False
     last = module.name.rpartition(".")[2]
-    return any(name.rpartition(".")[2] == last for other in reader.program.modules for name in other.imported_modules)
+    return any(last in name.split(".") for other in reader.program.modules for name in other.imported_modules)
 
 
 def _draws_batches(reader: Reader, module: Module, node: ast.expr) -> bool:
@@ -130,6 +133,17 @@ def _draws_batches(reader: Reader, module: Module, node: ast.expr) -> bool:
             owner = found[0] if found is not None else module
             functions = [n for n in owner.nodes if isinstance(n, ast.FunctionDef)]
             if any(draws_random(reader.program, owner, function) for function in functions):
+                return True
+    return False
+
+
+def _draws_one_by_one(reader: Reader, module: Module, sampler: ast.expr | None) -> bool:
+    """True for a sampler of the program's own that draws when the next sample is asked for: an iterator may be left early."""
+    for value in reader.resolver.values(module, sampler):
+        owner = reader.resolver.class_of(value)
+        method = reader.resolver.method(*owner, "__iter__") if owner is not None else None
+        if method is not None and any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(method[1])):
+            if draws_random(reader.program, *method):
                 return True
     return False
 

@@ -239,6 +239,18 @@ KEPT: dict[str, tuple[str, tuple[Edit, ...]]] = {
         "also read outside",
         counted(TRY + "            if i == 3:\n                extra = next(it)[0].mean().item()\n"),
     ),
+    "a sampler draws when the next sample is asked for": (
+        "one by one",
+        (
+            (
+                HEAD,
+                "class Drawn(torch.utils.data.Sampler):\n    def __len__(self):\n        return 48\n\n"
+                "    def __iter__(self):\n        for _ in range(48):\n            yield random.randrange(48)\n\n\ndef main():\n",
+            ),
+            ("shuffle=True", "sampler=Drawn()"),
+            *counted(TRY),
+        ),
+    ),
     "noise is drawn for the whole batch": (
         "more than this batch's samples",
         (*counted(TRY), (MODEL, "            out = model(x + torch.randn(x.size(0), 1).cuda())\n")),
