@@ -374,7 +374,10 @@ def batch_hint(before: int, after: int, world: int) -> str:
         return "the loader's batch is not divided by the number of processes, or every rank reads everything"
     if after < before:
         return "samples are dropped (drop_last, rounding of the batch)"
-    return "samples are repeated (padding) or batches are larger"
+    return (
+        "samples are repeated (as accelerate fills an epoch's last batch up; --sampling batch has no such difference)"
+        " or batches are larger"
+    )
 
 
 def _without_idle(calls: Sequence[dict[str, Any]], their: Sequence[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
