@@ -142,7 +142,8 @@ class _Reader:
         self._check_trained([*before, *calls])
         for call in calls:
             for earlier in [*before, *self._branch_before(anchor, call)]:
-                self.flow.read([earlier])
+                if not self._changes_figure(earlier):
+                    self.flow.read([earlier])
                 self._note(earlier)
             before = []
             branches = [n for n in ast.walk(anchor) if isinstance(n, ast.If) and call in set(ast.walk(n))]
@@ -155,6 +156,16 @@ class _Reader:
         given = self._ancestors({name for call in calls for name in names_in_arguments(call)} & set(self.flow.kinds))
         late = [use for use in self._uses(self.loop) if self._is_late(use, calls)]
         return self._place(calls, anchor, given, late)
+
+    def _changes_figure(self, node: ast.stmt) -> bool:
+        """`mask.detach_()`, where the mask was made of targets: they are whole by then, and the model is given no such thing."""
+        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
+            return False
+        func = node.value.func
+        name = func.value.id if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) else ""
+        if self.flow.kinds.get(name) != "figure" or name in self.flow.figures:
+            return False
+        return not draws_random(self.program, self.module, node)
 
     # ---------------------------------------------------------------- the call and what stands before it
     def _calls(self) -> list[ast.Call]:

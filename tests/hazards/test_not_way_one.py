@@ -132,6 +132,10 @@ COUPLED: dict[str, tuple[Edit, ...]] = {
     "samples are mixed by a permutation": (
         (MODEL, "            order = torch.randperm(x.size(0))\n            x = 0.5 * x + 0.5 * x[order]\n" + MODEL),
     ),
+    "only some samples count, which is known before": (
+        (MODEL, "            mask = y > 0\n            mask.detach_()\n" + MODEL),
+        (LOSS, "            loss = criterion(out[mask], y[mask])\n"),
+    ),
     "samples are compared with each other": (
         (
             LOSS,
@@ -181,6 +185,14 @@ COUPLED: dict[str, tuple[Edit, ...]] = {
     "a hidden state is carried along": (
         (MODEL, MODEL + "            state = out.detach()\n"),
         (LOSS, "            loss = criterion(out, y) + (state - out).pow(2).mean()\n"),
+    ),
+    "what is made of the inputs changes before the model": (
+        (MODEL, "            part = x[:, :1]\n            part.mul_(2)\n" + MODEL),
+        (LOSS, "            loss = (criterion(out, y) + out.std()) * part.mean()\n"),
+    ),
+    "what is made of the targets is drawn anew before the model": (
+        (MODEL, "            mask = y > 0\n            mask.bernoulli_(0.5)\n" + MODEL),
+        (LOSS, "            loss = criterion(out[mask], y[mask])\n"),
     ),
     "noise is drawn for the batch": ((MODEL, "            x = x + 0.1 * torch.randn_like(x)\n" + MODEL),),
     "the batch is flipped by chance": (
@@ -413,6 +425,7 @@ WHOLE = {
         "losses are added up in the old words",
         "losses stay apart and are weighted",
         "only some samples count",
+        "only some samples count, which is known before",
         "the hardest samples count",
         "samples are compared with each other",
         "triplets are found in the batch",
