@@ -15,7 +15,7 @@ from migrator.facts.alone import run_by_one
 from migrator.facts.model import Place
 from migrator.facts.reseeding import reseeded, runs_in_worker
 from migrator.facts.syntax import Module, Span
-from migrator.facts.uniform import waits_for_all
+from migrator.facts.uniform import ON_SOME_RANKS, passed_by, waits_for_all
 
 _BATCHES = "the workers of all processes must load the same batches"
 
@@ -35,6 +35,11 @@ def check(context: Context) -> Iterator[Diagnostic]:
             yield RULE.question(
                 clock.at,
                 f"processes may disagree on a decision by {clock.text}: let rank 0 decide and send its decision to all",
+            )
+            continue
+        if clock.into == "name" and passed_by(context.program, *_statement(context, clock.statement)) == ON_SOME_RANKS:
+            yield RULE.question(
+                clock.at, f"one process alone may get here for {clock.text}: let rank 0 tell all the name first"
             )
             continue
         reasons = {"seed": "every process must use the same seed", "condition": "every process must decide alike"}
@@ -74,6 +79,11 @@ def _seeded_alike(context: Context, place: Place) -> Iterator[Diagnostic]:
         yield RULE.converted(place.at, "every process must draw the same random numbers", *imports, helper, after)
     else:
         yield RULE.question(place.at, "every process would draw other random numbers from here on: give it a seed")
+
+
+def _statement(context: Context, at: Span) -> tuple[Module, ast.stmt]:
+    module = context.program.module_at(at)
+    return module, next(n for n in module.nodes if isinstance(n, ast.stmt) and module.span(n) == at)
 
 
 def _by_one(context: Context, at: Span, alone: list[Span]) -> bool:

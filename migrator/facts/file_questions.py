@@ -17,6 +17,7 @@ from migrator.facts.syntax import Module, Span, dotted
 from migrator.facts.uniform import waits_for_all
 
 _DRAWS = ("torch.rand", "torch.utils.data.random_split", "torch.normal", "numpy.random.", "random.")
+_DEPTH = 2
 _ENDS = ("sys.exit", "exit", "quit", "os._exit", "input")
 
 
@@ -73,7 +74,7 @@ def _is_made_before(program: Program, module: Module, node: ast.If, asked: str) 
 
 
 def _divides(program: Program, module: Module, node: ast.If) -> bool:
-    """True when a branch leaves, asks the user or draws random numbers: what all processes must do, or none."""
+    """True when a branch leaves, asks the user, draws random numbers or makes a name of the clock: for all processes or none."""
     handled = {
         n for h in ast.walk(node) if isinstance(h, ast.ExceptHandler) for n in ast.walk(h)
     }  # goes on, or ends all
@@ -83,9 +84,21 @@ def _divides(program: Program, module: Module, node: ast.If) -> bool:
                 return True
             if isinstance(inner, ast.Call):
                 name = program.external(module, inner)
-                if (dotted(inner.func) or "") in _ENDS or name.startswith(_DRAWS):
+                if (dotted(inner.func) or "") in _ENDS or name.startswith(_DRAWS) or _agrees(program, module, inner, 0):
                     return True
     return False
+
+
+def _agrees(program: Program, module: Module, call: ast.Call, depth: int) -> bool:
+    """True when a value of the clock is agreed on here, or in the function that is called."""
+    at = module.span(call)
+    if any(at.contains(clock.at) for clock in program.clocks if clock.into != "log"):
+        return True
+    callee = program.resolver.callee(module, call) if depth < _DEPTH else None
+    if callee is None or not isinstance(callee[1], ast.FunctionDef):
+        return False
+    inner = [n for n in ast.walk(callee[1]) if isinstance(n, ast.Call)]
+    return any(_agrees(program, callee[0], n, depth + 1) for n in inner)
 
 
 def _is_settled(module: Module, call: ast.Call) -> bool:

@@ -450,7 +450,8 @@ def test_rank_zero_looks_for_a_folder_where_the_branch_makes_a_name_of_the_clock
             return time.strftime("%H%M%S")
         def fresh(path):
             if os.path.exists(path):
-                os.rename(path, path + stamp())
+                new = path + stamp()
+                os.rename(path, new)
             os.makedirs(path)
         ---
         fresh("out")
