@@ -4,7 +4,6 @@ Files are written by rank 0 alone; the other processes pass the writing by and w
 missing, old or half written.  They wait in front of it.  What one process removes afterwards it removes when all have read it.
 """
 
-import ast
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
@@ -24,8 +23,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         if any(one.contains(place.at) for one in alone):
             continue
         module = context.program.module_at(place.at)
-        node = next(n for n in module.nodes if isinstance(n, ast.stmt) and module.span(n) == place.statement)
-        if isinstance(node, ast.If | ast.While) or not waits_for_all(context.program, place.statement):
+        if module.is_test_at(place.statement) or not waits_for_all(context.program, place.statement):
             yield RULE.note(
                 place.at,
                 f"other processes may read {place.text} here before rank 0 has written it, or see an older one",

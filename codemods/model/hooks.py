@@ -4,7 +4,6 @@ A forward hook ran once per GPU under DataParallel; now it runs once in each pro
 collects covers one share.  A compiled model is left as it is, inside the wrapper; the keys of its checkpoints stay the same.
 """
 
-import ast
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
@@ -22,7 +21,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         at = module.span(call)
         if program.external(module, call) == "torch.compile":
             yield RULE.note(at, "the compiled model is wrapped as it is; its first steps compile in every process")
-        elif isinstance(call.func, ast.Attribute) and call.func.attr in _HOOKS:
+        elif module.segment(call.func).rpartition(".")[2] in _HOOKS:
             if not any(place.contains(at) for place in inside):
                 yield RULE.note(
                     at,

@@ -5,7 +5,6 @@ is left out would give all processes the same samples, unless it deals out its b
 without parameters, frozen networks and evaluation loaders stay out as well.
 """
 
-import ast
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
@@ -88,9 +87,7 @@ def _is_alone(context: Context, guard: GuardFact) -> bool:
     """True when nothing else stands in the `if` around the wrap, or the other branch only places the model."""
     if len(guard.lines) != 1:
         return False
-    module = context.program.module_at(guard.at)
-    node = next(n for n in module.nodes if isinstance(n, ast.If) and module.span(n) == guard.at)
-    return guard.exclusive or not node.orelse
+    return guard.exclusive or not context.program.module_at(guard.at).has_else_at(guard.at)
 
 
 RULE = Rule(

@@ -202,11 +202,22 @@ class Module:
                 return block
         return [statement]
 
+    def statement_at(self, span: Span) -> ast.stmt | None:
+        """The statement at a place."""
+        found = (n for n in self.nodes if isinstance(n, ast.stmt) and n.lineno == span.line and self.span(n) == span)
+        return next(found, None)
+
+    def is_test_at(self, span: Span) -> bool:
+        """True for an `if` or `while` at a place."""
+        return isinstance(self.statement_at(span), ast.If | ast.While)
+
+    def has_else_at(self, span: Span) -> bool:
+        """True for a statement at a place with an else branch."""
+        return bool(getattr(self.statement_at(span), "orelse", ()))
+
     def emptied_by(self, span: Span) -> Span:
         """The statement at a place, or the outermost `if` that would be left without statements if it went."""
-        found: ast.AST | None = next(
-            (n for n in self.nodes if isinstance(n, ast.stmt) and n.lineno == span.line and self.span(n) == span), None
-        )
+        found: ast.AST | None = self.statement_at(span)
         while found is not None:
             parent = self.parents.get(found)
             if not isinstance(parent, ast.If) or parent.orelse or len(parent.body) != 1:
@@ -221,14 +232,12 @@ class Module:
 
     def follows(self, second: Span, first: Span) -> bool:
         """True when the statement at `second` stands in the same block right behind the one at `first`."""
-        if second.path != self.path:
+        node = self.statement_at(first)
+        if second.path != self.path or node is None:
             return False
-        for node in self.nodes:
-            if isinstance(node, ast.stmt) and node.lineno == first.line and self.span(node) == first:
-                block = self.block(node)
-                behind = block[block.index(node) + 1 :]
-                return bool(behind) and self.span(behind[0]) == second
-        return False
+        block = self.block(node)
+        behind = block[block.index(node) + 1 :]
+        return bool(behind) and self.span(behind[0]) == second
 
     def enclosing(self, node: ast.AST, *kinds: type[ast.AST]) -> ast.AST | None:
         """The nearest ancestor of one of the kinds, within the same function."""
