@@ -252,6 +252,17 @@ COUPLED: dict[str, tuple[Edit, ...]] = {
     "the model is also run past its wrapper": (
         (LOSS, LOSS + "            loss = loss + model.module.body(x).pow(2).mean()\n"),
     ),
+    "the model is called twice under two names": (
+        (EPOCHS, "    twin = model\n"),
+        (MODEL, "            out = model(x) + twin(x.flip(1))\n"),
+    ),
+    "one network is wrapped twice": (
+        (
+            "    model = nn.DataParallel(Net()).cuda()\n",
+            "    net = Net().cuda()\n    model = nn.DataParallel(net)\n    twin = nn.DataParallel(net)\n",
+        ),
+        (MODEL, "            out = model(x) + twin(x.flip(1))\n"),
+    ),
     "gradients are taken by hand": (
         (
             BACKWARD,
@@ -551,6 +562,16 @@ PLAIN_LOOPS: dict[str, tuple[Edit, ...]] = {
             BACKWARD,
             "            if args.epochs > 9:\n                scaler.scale(loss).backward()\n            else:\n                loss.backward()\n",
         ),
+    ),
+    "a head that is wrapped by itself": (
+        (
+            "class Net(",
+            "class Head(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.out = nn.Linear(4, 4)\n\n"
+            "    def forward(self, x, y):\n        return self.out(x) - y[:, None]\n\n\nclass Net(",
+        ),
+        ("    criterion = ", "    head = nn.DataParallel(Head()).cuda()\n    criterion = "),
+        ("SGD(model.parameters()", 'SGD([{"params": model.parameters()}, {"params": head.parameters()}]'),
+        (MODEL, "            out = head(model(x), y)\n"),
     ),
     "clipped gradients": ((BACKWARD, BACKWARD + "            nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"),),
     "a schedule by epochs": (
