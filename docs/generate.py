@@ -42,7 +42,12 @@ APPLICABILITY = {
     "display-only": "display-only: says what a person has to do",
 }
 # Where the lines of an example stand in the program around them.
-_PLACES = {"epoch": "At the end of each epoch:", "setup": "Before the loop over epochs:", "file": "In the program:"}
+_PLACES = {
+    "epoch": "At the end of each epoch:",
+    "step": "At the end of each step:",
+    "setup": "Before the loop over epochs:",
+    "file": "In the program:",
+}
 
 
 def rules_page() -> str:

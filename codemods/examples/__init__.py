@@ -1,8 +1,8 @@
 """The examples of rules: what each changes or tells, and what it leaves alone.  They are tests, and their diffs are the docs.
 
 `codemods/examples/MG501.py` holds the examples of MG501.  A line `# %% changed`, `# %% told` or `# %% left alone` begins each
-of them; ` in epoch` (the default: behind the loop over batches), ` in setup` (before the loop over epochs) or ` in file`
-(above `main`) says where its lines stand in a small training program, and `: --flags` with which flags it is converted.
+of them; ` in epoch` (the default: behind the loop over batches), ` in step` (at its end), ` in setup` (before the loop over epochs)
+or ` in file` (above `main`) says where its lines stand in a small training program, and `: --flags` with which flags it is converted.
 Imports stand at the top of the program.  Lines that hold a whole program are the program.  `# %% beside NAME` begins a file
 that stands beside the program of the next example.
 """
@@ -21,7 +21,7 @@ from codemods.options import Options
 
 FOLDER = Path(__file__).parent
 _BESIDE = re.compile(r"# %% beside (\S+)")
-_HEAD = re.compile(r"# %% (changed|told|left alone)(?: in (epoch|setup|file))?(?:: (.+))?")
+_HEAD = re.compile(r"# %% (changed|told|left alone)(?: in (epoch|step|setup|file))?(?:: (.+))?")
 PROGRAM = """\
 import os
 
@@ -42,7 +42,7 @@ def main():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-{epoch}
+{step}{epoch}
 
 if __name__ == "__main__":
     main()
@@ -67,10 +67,9 @@ class Example:
             return self.text
         imports = "".join(re.findall(r"(?m)^(?:import|from) .+\n", self.text))
         body = re.sub(r"(?m)^(?:import|from) .+\n", "", self.text).strip("\n") + "\n"
-        parts = {"file": imports, "setup": "", "epoch": ""}
-        parts[self.place] += {"file": f"\n\n{body}", "setup": indent(body, " " * 4), "epoch": indent(body, " " * 8)}[
-            self.place
-        ]
+        parts = {"file": imports, "setup": "", "step": "", "epoch": ""}
+        depth = {"setup": 4, "epoch": 8, "step": 12}.get(self.place, 0)
+        parts[self.place] += indent(body, " " * depth) if depth else f"\n\n{body}"
         return PROGRAM.format(**parts)
 
     @property
