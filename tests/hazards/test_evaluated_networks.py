@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
+from codemods.options import Options
 from migrator.convert.pipeline import convert_program
 from migrator.verify import ForkServer, Status, VerifyRequest, to_text, verify
 from migrator.write.files import encoded

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.base import Options
+from codemods.options import Options
 from migrator.convert.conversion import Conversion
 from migrator.convert.pipeline import convert_program
 
