@@ -7,6 +7,7 @@ resolved by import, never by their last name, and reported.
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
+from migrator.facts.handed_wrappers import HANDED, handed_wrappers
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -15,6 +16,8 @@ def check(context: Context) -> Iterator[Diagnostic]:
             one.at,
             f"{one.name} ({one.reason}) is not torch's DataParallel: convert it by hand, or use torch's and run again",
         )
+    for at, text in handed_wrappers(context.program):
+        yield RULE.question(at, f"{text} {HANDED}")
 
 
 RULE = Rule(

@@ -14,6 +14,7 @@ from codemods.options import Options
 from migrator.convert.apply import apply_fixes
 from migrator.convert.conversion import JOINS, WRAPS, Choice, Conversion, FileChange
 from migrator.convert.diagnose import diagnose, policies_of, problem, selected, whole_or_nothing
+from migrator.facts.handed_wrappers import HANDED, handed_wrappers
 from migrator.facts.program import Program
 from migrator.facts.sharing import Sharing
 from migrator.facts.syntax import Span
@@ -77,7 +78,9 @@ def _nothing_to_do(program: Program, shown: str, problems: tuple[Diagnostic, ...
         )
         for one in program.look_alikes
     ]
-    if not program.look_alikes:  # a question is not nothing
+    handed = handed_wrappers(program)
+    rows += [Diagnostic("MG901", at, f"{text} {HANDED}", "question", None, "display-only") for at, text in handed]
+    if not program.look_alikes and not handed:  # a question is not nothing
         why = (
             "DataParallel is only mentioned, never called"
             if program.mentions
