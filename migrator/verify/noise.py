@@ -81,12 +81,14 @@ class Noise:
         wanted = load(self.session, f"step{self.session.step}")
         if wanted is None or [list(v.shape) for v in wanted["parameters"]] != _shapes(parameters):
             return {}
-        found, bound = {}, limit(parameters)
+        found: dict[str, Any] = {}
+        bound = None
         for i, (parameter, value) in enumerate(zip(parameters, wanted["parameters"], strict=True)):
             if not _is_plain(parameter.grad) or parameter.dtype != value.dtype or not parameter.is_floating_point():
                 continue
             apart = float(torch.linalg.vector_norm(parameter.detach() - value))
             if apart > SUSPECT * float(torch.linalg.vector_norm(value)):
+                bound = limit(parameters) if bound is None else bound
                 found[str(i)] = _take(parameter, value, parameter.grad.detach().abs() <= bound, write=False)
         return found
 
