@@ -32,6 +32,21 @@ from migrator.facts.syntax import Module, Span
 from migrator.load.project import Project
 
 
+def _is_taken(module: Module, lines: Sequence[str]) -> bool:
+    """True where the module's own top level has another meaning for a name that an import line would bind."""
+    for line in lines:
+        node = ast.parse(line).body[0]
+        assert isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names:
+            name = alias.asname or alias.name.split(".")[0]
+            target = f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+            target = target if alias.asname or isinstance(node, ast.ImportFrom) else name
+            bound = module.scope.bindings.get(name, [])
+            if any(b.kind != "import" for b in bound) or (bound and module.imports.get(name) != target):
+                return True
+    return False
+
+
 def _stands_below_imports(program: Program) -> bool:
     """False where the processes meet above an import: definitions that are called there would come too late."""
     first = program.entry.first
@@ -56,7 +71,8 @@ def place_helpers(
     entry = project.entry
     label = wanted[0]
     only_entry = all(one.edit.at.path == entry.path for one in wanted)
-    if only_entry and (inline or fits_inline(helpers)) and _stands_below_imports(program):
+    fits = fits_inline(helpers) and not _is_taken(entry, helper_imports(helpers))
+    if only_entry and (inline or fits) and _stands_below_imports(program):
         place = program.region.last if program.region is not None else _definition_place(entry)
         edits = [replace(label, edit=InsertBefore(place, _spaced(_respell(helper_text(helpers), respelled))))]
         edits += [replace(label, edit=AddImport(place, line)) for line in helper_imports(helpers)]

@@ -380,3 +380,16 @@ def test_where_importing_the_file_runs_it_the_training_itself_still_uses_the_acc
         "num_workers=math.ceil(4 / accelerator.num_processes)" in after and "vary_seed_by_process(accelerator)" in after
     )
     assert "    if PartialState().is_main_process:\n        torch.save(model" in after
+
+
+@pytest.mark.parametrize("own", ["def set_seed(seed):\n    torch.manual_seed(seed)", "from helpers import set_seed"])
+def test_names_that_the_program_has_for_something_else_stay_its_own(converted: Converted, own: str) -> None:
+    """What generated functions import would take their place: then these functions stand in a module of their own."""
+    source = training("pass").replace("def main():", f"{own}\n\n\ndef main():\n    set_seed(1)")
+    files = {"train.py": source, "helpers.py": "import torch\n\n\ndef set_seed(seed):\n    torch.manual_seed(seed)\n"}
+    conversion, entry = converted(files)
+    assert "accelerate.utils import set_seed" not in entry and "DataLoaderConfiguration, set_seed" not in entry
+    texts = {change.path.rpartition("/")[2]: change.after for change in conversion.changes}  # type: ignore[attr-defined]
+    (helpers,) = (name for name in texts if name != "train.py")
+    assert "from accelerate.utils import set_seed" in texts[helpers]
+    assert f"from {helpers.removesuffix('.py')} import vary_seed_by_process" in entry
