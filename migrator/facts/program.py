@@ -595,12 +595,33 @@ class Program:
     def inlined_guard(self, wrap: Wrap) -> GuardFact | None:
         """The `if` around a wrap that goes, because the process group decides now.
 
-        One whose flag also decides elsewhere what is done with the model (`.module` or not, a mean over replicas) stays.
+        One whose flag also decides elsewhere what is done with the model (`.module` or not, a mean over replicas) stays, and
+        so does one by which callers say that they want the model as it is.
         """
         return next(
-            (guard for guard in wrap.guards if guard.parallel and guard.exclusive and not self._decides_more(guard)),
+            (
+                guard
+                for guard in wrap.guards
+                if guard.parallel
+                and guard.exclusive
+                and not (self._decides_more(guard) or self._is_up_to_callers(guard))
+            ),
             None,
         )
+
+    def _is_up_to_callers(self, guard: GuardFact) -> bool:
+        """True for a parameter of the function that nobody gives in this program, or somebody gives as false."""
+        module = self.module_at(guard.at)
+        node = next(n for n in module.nodes if isinstance(n, ast.If) and module.span(n) == guard.at)
+        test = node.test
+        found = module.lookup(test.id, module.scope_of.get(test, module.scope)) if isinstance(test, ast.Name) else None
+        binding = next((b for b in found[1] if b.kind == "param"), None) if found else None
+        if found is None or binding is None or not isinstance(found[0].node, FunctionNode):
+            return False
+        sites = self.resolver.call_sites(found[0].node)
+        position = binding.path[0] if binding.path else None
+        given = [argument(site, binding.target, position) or binding.value for _, site in sites]
+        return not sites or any(isinstance(value, ast.Constant) and not value.value for value in given)
 
     def _decides_more(self, guard: GuardFact) -> bool:
         names = {name for name in re.findall(r"[A-Za-z_]\w*", guard.test) if not _LIBRARY_WORD.fullmatch(name)}

@@ -388,6 +388,23 @@ def test_a_count_of_gpus_that_also_decides_about_the_wrapped_model_keeps_decidin
     assert "if dist.get_world_size() > 1:\n            self.net = SplitDataParallel(" in Path("train.py").read_text()
 
 
+@pytest.mark.parametrize(
+    ("default", "given", "stays"), [("False", "", True), ("True", ", False", True), ("True", "", False)]
+)
+def test_a_wrap_that_callers_may_not_want_keeps_its_guard(project, default, given, stays):
+    text, _ = project.train(
+        f"""
+        def score(net, parallel={default}):
+            if parallel:
+                net = nn.DataParallel(net)
+            return net(torch.randn(4, 2))
+        ---
+        score(nn.Linear(2, 2){given})
+        """
+    )
+    assert ("    if parallel:\n        net = SplitDataParallel(net)" in text) is stays
+
+
 LOOP = """
 import torch
 from torch import nn
