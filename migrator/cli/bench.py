@@ -172,7 +172,10 @@ def bench(
         if reference not in REFERENCES:
             fail(f"--reference {reference}: there are {', '.join(REFERENCES)}", 2)
         program, model = program_of(reference), REFERENCES[reference].model
-        own = arguments_of(reference, measuring.total, cuda, batch or None, measuring.workers)
+        measured = _forms(to, preset, amp, channels_last, program)
+        # A batch of each device instead of all: so many times the samples for as many steps.
+        larger = (len(chosen) or processes) if any(form.options.batch == "per-gpu" for form in measured) else 1
+        own = arguments_of(reference, measuring.total * larger, cuda, batch or None, measuring.workers)
         arguments = [*own, *arguments]
     else:
         program, module, folder = _program(words[0] if words else Path("."), module)

@@ -155,3 +155,16 @@ def test_elsewhere_there_is_a_line_for_each_start():
     lines.steps(3)
     lines.begins("DataParallel, 64 samples per device", 0, 0, 12)
     assert said == ["[1/4] round 1, one device\n", "[largest batch] DataParallel, 64 samples per device\n"]
+
+
+def test_a_reference_trainer_has_samples_enough_where_each_device_takes_a_whole_batch(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("migrator.cli.bench._bench", lambda request, *_: asked.append(request))
+    monkeypatch.chdir(tmp_path)
+    words = ["bench", "--reference", "small", "--gpus", "none", "--processes", "4"]
+    for more in ([], ["--preset", "fast"]):
+        assert CliRunner().invoke(app, [*words, *more]).exit_code == 0
+    plain, fast = (int(r.arguments[r.arguments.index("--synthetic-samples") + 1]) for r in asked)
+    total = asked[0].measuring.total
+    assert plain >= total * 32
+    assert fast >= total * 32 * 4
