@@ -22,6 +22,8 @@ TINY = 1e-6  # float32: gradients below this share of the largest one are roundi
 FLOOR = 1024.0  # rounding units: gradients that are closer than that, beside the largest one, may differ by rounding
 UNITS = {False: 2.0**-23, True: 2.0**-52}  # of float32 and float64
 UPDATE_TOLERANCE = 1e-2  # of the update: Adam turns the sign of a gradient near zero into a whole step
+_INHERENT = "the step was not compared: an inherent difference {}; --sampling call has none"
+_FILLED_UP = "the last batch of an epoch is filled up with samples from its beginning"
 WHOLE_STEPS = (
     3.0  # the original's update and its learning rate, times this: the most that a scale-free step makes of rounding
 )
@@ -143,9 +145,16 @@ def _compare_step(result: Comparison, before: Record, ranks: Sequence[Record], k
     _compare_rates(result, x, ys, k)
     _compare_settings(result, x, y, k)
     if ranks[0].pads and (repeated := _repeated(x, ys)):
-        _pass_over(result, x, ys, ranks[0].names[k].names, k, repeated)
+        rows = f"{_rows_of_calls(x['calls'])} samples of a step do not divide over {len(ys)} processes"
+        why = f"{rows}: {repeated} of them are repeated ({_INHERENT.format('of this way')})"
+        _pass_over(result, x, ys, ranks[0].names[k].names, k, why)
         return
-    counted = _compare_data(result, x, ys, k, ranks[0].cuts)
+    full = max(_rows_of_calls(step["calls"]) for step in before.steps) if ranks[0].cuts else 0
+    if _has_statistics(x) and _is_filled_up(x["calls"], [y["calls"] for y in ys], full):
+        why = f"{_FILLED_UP}, which BatchNorm sees ({_INHERENT.format('of loaders that accelerate prepares')})"
+        _pass_over(result, x, ys, ranks[0].names[k].names, k, why)
+        return
+    counted = _compare_data(result, x, ys, k, full)
     loss = _compare_losses(result, x, ys, k)
     matched = match_parameters(before.names[k], ranks[0].names[k])
     for note in matched.notes:
@@ -264,13 +273,10 @@ def _near(rows: Sequence[float]) -> float:
 
 
 def _pass_over(
-    result: Comparison, x: dict[str, Any], ys: Sequence[dict[str, Any]], names: Sequence[str], k: int, repeated: int
+    result: Comparison, x: dict[str, Any], ys: Sequence[dict[str, Any]], names: Sequence[str], k: int, why: str
 ) -> None:
     """A step whose batch does not divide: the ranks must agree among themselves, and the next step starts from the original."""
-    result.note(
-        f"{_rows_of_calls(x['calls'])} samples of a step do not divide over {len(ys)} processes: {repeated} of them are"
-        " repeated; the step was not compared (an inherent difference of this way; --sampling call has none)"
-    )
+    result.note(why)
     apart = _compare_ranks(result, ys, names, k)
     _compare_collectives(result, ys, k)
     losses = [v for v in x["losses"] if v is not None]
@@ -281,9 +287,9 @@ def _pass_over(
 
 # ---------------------------------------------------------------- data
 def _compare_data(
-    result: Comparison, x: dict[str, Any], ys: Sequence[dict[str, Any]], k: int, cuts: bool
+    result: Comparison, x: dict[str, Any], ys: Sequence[dict[str, Any]], k: int, full: int
 ) -> tuple[int, int]:
-    """Samples that the wrapped model was called with; returns their numbers."""
+    """Samples that the wrapped model was called with; returns their numbers.  Up to `full` a last batch may be filled up."""
     calls, their = x["calls"], [y["calls"] for y in ys]
     before = _rows_of_calls(calls)
     after = sum(_rows_of_calls(c) for c in _without_idle(calls, their))
@@ -314,10 +320,8 @@ def _compare_data(
             k,
         )
         return before, after
-    if cuts and after > before and _are_among(calls, their):
-        result.note(
-            "the last batch of an epoch is filled up with samples from its beginning, whose rows are cut off before the loss"
-        )
+    if _is_filled_up(calls, their, full):
+        result.note(f"{_FILLED_UP}, whose rows are cut off before the loss")
         result.content_compared = True
         return before, after
     if before != after:
@@ -355,6 +359,18 @@ def _compare_batches(result: Comparison, x: dict[str, Any], ys: Sequence[dict[st
         )
     result.content_compared = True
     return len(ids), len(seen)
+
+
+def _has_statistics(x: dict[str, Any]) -> bool:
+    """Whether the model keeps statistics of its batches (BatchNorm), in which each sample meets the others."""
+    return any(name.endswith(".running_mean") for name in x["buf"])
+
+
+def _is_filled_up(calls: Sequence[dict[str, Any]], their: Sequence[list[dict[str, Any]]], full: int) -> bool:
+    """Whether the ranks' calls hold all samples of the original's, and more, as many as a full batch at most."""
+    after = sum(_rows_of_calls(c) for c in _without_idle(calls, their))
+    alike = all(len(c) == len(calls) for c in their)
+    return bool(calls) and alike and _rows_of_calls(calls) < after <= full and _are_among(calls, their)
 
 
 def _are_among(calls: Sequence[dict[str, Any]], their: Sequence[list[dict[str, Any]]]) -> bool:

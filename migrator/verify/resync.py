@@ -85,9 +85,10 @@ def _take_buffers(buffers: dict[str, Any], values: dict[str, Any]) -> None:
 
 def step(session: Session, book: Book, number: int, listed: list[tuple[str, Any]], rows: int) -> None:
     """After the step that has the number session.step - 1, in which the wrapped model was called with `rows` samples."""
-    uneven = session.settings.pads and rows % session.settings.devices > 0
-    free = session.settings.free
-    if free and not session.settings.pads:
+    settings = session.settings
+    uneven = settings.cuts or (settings.pads and rows % settings.devices > 0)  # what is cut off is known afterwards
+    free = settings.free
+    if free and not (settings.pads or settings.cuts):
         return
     name = f"step{session.step - 1}"
     parameters = [p for _, p in listed]

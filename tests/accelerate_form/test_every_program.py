@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from migrator.verify import ForkServer, Status, to_text
+from migrator.verify import ForkServer, Status, VerifyRequest, to_text, verify
 
+from .conftest import convert
 from .table import WANTED, Result, Subject, examine, subjects
 
 SUBJECTS = list(subjects())
@@ -62,3 +63,45 @@ def test_enough_of_them_are_equal() -> None:
     """The long tests hold all others to EQUAL; these are the ones that are not."""
     others = [s for s in SUBJECTS if s.asks or s.name in INHERENT]
     assert len(others) <= (1 - WANTED) * len(SUBJECTS)
+
+
+STATISTICS = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def main():
+    torch.manual_seed(0)
+    data = TensorDataset(torch.randn(28, 6), torch.randint(3, (28,)))
+    loader = DataLoader(data, batch_size=8, shuffle=True)
+    model = nn.DataParallel(nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)).cuda())
+    criterion = nn.CrossEntropyLoss(reduction="sum")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    for epoch in range(2):
+        for x, y in loader:
+            loss = criterion(model(x.cuda()), y.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_batch_norm_that_sees_what_fills_a_batch_up_is_an_inherent_difference(
+    tmp_path: Path, server: ForkServer
+) -> None:
+    before, after = tmp_path / "before" / "train.py", tmp_path / "after"
+    before.parent.mkdir()
+    before.write_text(STATISTICS)
+    assert convert(after, STATISTICS).way == "distributed"
+    verdict = verify(VerifyRequest(before, after, devices=2, float64=True, timeout=120, cwd=before.parent), server)
+    assert verdict.status is Status.EQUAL, to_text(verdict)
+    assert any("which BatchNorm sees" in note for note in verdict.notes)
+    assert [row.compared for row in verdict.rows].count(False) == 1, to_text(verdict)
+    (after / "train.py").write_text((after / "train.py").read_text().replace('reduction="sum"', 'reduction="mean"'))
+    verdict = verify(VerifyRequest(before, after, devices=2, float64=True, timeout=120, cwd=before.parent), server)
+    assert verdict.status is Status.DIFFERENT
