@@ -6,6 +6,7 @@ In: a `Program`.  Out: the statements that make optimizers for such parameters. 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from migrator.facts.program import Program
 from migrator.facts.resolve import Value
 from migrator.facts.syntax import Module, argument, names_in
 
+_LAYER = re.compile(r"torch\.nn\.(\w+\.)*[A-Z]\w*$")
 _GIVERS = frozenset(["parameters", "named_parameters", "trainable_parameters"])
 
 
@@ -103,5 +105,13 @@ def _is_outside(program: Program, module: Module, owner: ast.expr, covered: _Cov
     inside = scope.owner_class is not None and scope.owner_class.node in covered.classes
     if program.is_wrapped(module, owner) or (inside and scope.self_name in names_in(owner)):
         return False
-    made = [v for v in values if v.kind == "instance"]
+    made = [v for v in values if v.kind == "instance" or _is_layer_beside(v, covered)]
     return bool(made) and not any(v.node in covered.wholes for v in made)
+
+
+def _is_layer_beside(value: Value, covered: _Covered) -> bool:
+    """True for a layer of torch's that no wrapped class makes for itself."""
+    if value.kind != "call" or value.module is None or value.node is None or not _LAYER.match(value.name):
+        return False
+    scope = value.module.scope_of.get(value.node, value.module.scope)
+    return scope.owner_class is None or scope.owner_class.node not in covered.classes

@@ -499,3 +499,33 @@ def test_nothing_is_agreed_on_where_a_decorator_lets_one_process_in(project):
     )
     assert "from_rank_zero" not in text
     assert any(d.rule == "MG504" and d.level == "question" for d in result.diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "kept"),
+    [
+        ("[{'params': model.parameters()}, {'params': codes.parameters()}]", True),
+        ("model.module.head.parameters()", False),
+        ("net.parameters()", False),
+    ],
+)
+def test_a_layer_that_is_trained_beside_the_wrapped_model_is_kept_alike(project, parameters, kept):
+    text, _ = project.train(
+        f"""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(2, 2)
+
+            def forward(self, x):
+                return self.head(x)
+        ---
+        net = Net()
+        model = nn.DataParallel(net)
+        codes = nn.Embedding(4, 2)
+        optimizer = torch.optim.SGD({parameters}, lr=0.1)
+        (model(torch.randn(4, 2)).sum() + codes.weight.sum()).backward()
+        optimizer.step()
+        """
+    )
+    assert ("keep_alike(optimizer)" in text) is kept
