@@ -73,5 +73,7 @@ class Training:
     evaluations: list[EvaluationLoop] = field(default_factory=list)
     obstacles: list[Place] = field(default_factory=list)
     left_out: list[Place] = field(default_factory=list)  # why a step may leave parameters out
-    others: list[Training] = field(default_factory=list)  # of loops beside this one: epochs and where batches become whole
+    others: list[Training] = field(
+        default_factory=list
+    )  # of loops beside this one: epochs and where batches become whole
     order_obstacles: list[Place] = field(default_factory=list)  # against a DistributedSampler only

@@ -20,6 +20,7 @@ from migrator.facts.model_calls import model_called
 from migrator.facts.parameters import is_parameter
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.random_draws import draws_random
+from migrator.facts.statistics import may_keep_statistics
 from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking, names_in
 
 _OTHER_SIZE = re.compile(r"\.(shape\[[1-9]\d*\]|size\([1-9]\d*\))$")
@@ -198,6 +199,10 @@ class _Reader:
                 self.flow.stop(calls[-1], "a model is given the outputs of another")
                 return None
             if not touched:
+                models = [self.module.segment(call.func) for call in calls]
+                if len(set(models)) < len(models) and may_keep_statistics(self.program):
+                    self.flow.stop(calls[-1], "the model's statistics would change between two calls in one step")
+                    return None
                 return statements[0]
         for ancestor in self.module.ancestors(calls[0]):
             if ancestor is self.loop:

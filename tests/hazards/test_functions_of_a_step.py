@@ -48,11 +48,6 @@ SHARED: dict[str, tuple[Edit, ...]] = {
         (MODEL, "            out = model(x)\n            more = model(x.float())\n"),
         (LOSS, "            loss = criterion(out + more, y) + ((out - more) ** 2).sum()\n"),
     ),
-    "the model is called twice, once for its statistics only": (
-        ("        x = torch.relu(self.body(x))\n", "        x = torch.relu(self.norm(self.body(x)))\n"),
-        ("        self.head = nn.", "        self.norm = nn.BatchNorm1d(16)\n        self.head = nn."),
-        (MODEL, "            out = model(x)\n            model(x.float())\n"),
-    ),
 }
 
 
@@ -108,6 +103,11 @@ KEPT: dict[str, tuple[Edit, ...]] = {
     "the second call is given outputs of the first": (
         (MODEL, "            out = model(x)\n            more = model(x + out.mean())\n"),
         (LOSS, "            loss = criterion(out + more, y)\n"),
+    ),
+    "the model's statistics change between two calls": (
+        ("        x = torch.relu(self.body(x))\n", "        x = torch.relu(self.norm(self.body(x)))\n"),
+        ("        self.head = nn.", "        self.norm = nn.BatchNorm1d(16)\n        self.head = nn."),
+        (MODEL, "            out = model(x)\n            model(x.float())\n"),
     ),
     "each call has a backward pass of its own, behind both": (
         (MODEL, "            out = model(x)\n            more = model(x.float())\n"),
