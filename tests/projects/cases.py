@@ -116,7 +116,7 @@ PROJECTS = (
     Project(
         "run_as_module",
         "the program is started by `python -m` and imports from beside itself",
-        "call",
+        "batch",
         entry="speech/train.py",
         module="speech.train",
     ),
