@@ -1,6 +1,7 @@
 """Fixes are asked about one by one: in this process with given answers, and on a real (pseudo) terminal."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,7 @@ def test_answers_on_a_terminal_are_written_kept_and_taken_again(cli, train, tmp_
 def test_control_c_changes_nothing(train, tmp_path):
     with OnTerminal(tmp_path, "train.py", "-i", "--write") as terminal:
         assert "\x1b[32m+" in terminal.until("Take this fix [y,n,a,d,q,?]? ")
+        time.sleep(0.3)  # nobody is as quick as to interrupt between the question and the reading of the answer
         terminal.send("\x03")
         assert "stopped; nothing was changed" in terminal.until("nothing was changed")
         assert terminal.end() == 130

@@ -33,6 +33,7 @@ DROPOUT = ("the masks of dropout are equal on all ranks, as on DataParallel's de
 WRAPPED = ("a wrapped model has `.module`; the fix is for one process, where accelerate does not wrap", "")
 KEYS = ("with several processes the keys are the original's; the fix makes one process write the same", "")
 MOVED = ("a batch that is on its device already is moved to it once more", "")
+PLACED = ("a model that is on its device is moved to it once more by prepare", "")
 LOUD = ("every rank prints", "rank 1 prints the program's lines too")
 PLAIN = ("without scaling or accumulation accelerator.backward(loss) is loss.backward()", "")
 
@@ -59,6 +60,7 @@ TABLE: dict[tuple[str, str], dict[str, Expected]] = {
         "MG411@train.py:46": PLAIN,
         "MG702@train.py:57": ALL,
         "MG502@train.py:70": RACE,
+        "MG319@train.py:73": PLACED,
         "MG305@train.py:75": "loss",
         "MG305@train.py:78": "wrap",
         "MG503@train.py:80": "files",

@@ -191,7 +191,7 @@ FAULTS = (
     ),
     Fault("its gradients are zero", NOT_VERIFIABLE, "zero", edited(BEFORE, (", y.cuda())", ", y.cuda()) * 0.0"))),
     Fault("it leaves without a word", NOT_VERIFIABLE, "without a word", in_loop(BEFORE, "import os\nos._exit(0)")),
-    Fault("it crashes", NOT_VERIFIABLE, "code -11", in_loop(BEFORE, "import ctypes\nctypes.string_at(0)")),
+    Fault("it crashes", NOT_VERIFIABLE, "signal SIGSEGV", in_loop(BEFORE, "import ctypes\nctypes.string_at(0)")),
     Fault(
         "it writes outside its folder",
         NOT_VERIFIABLE,
