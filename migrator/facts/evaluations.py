@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.asked_lengths import asked_length
 from migrator.facts.batch_loops import BatchLoop, loaders_of
 from migrator.facts.evaluated import is_always_wrapped, unshared_networks
 from migrator.facts.flow import Flow
 from migrator.facts.loaders import for_loops
-from migrator.facts.reader import Reader, in_message, is_at
+from migrator.facts.reader import Reader
 from migrator.facts.shares import meters_of
-from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking
-from migrator.facts.training import EvaluationLoop, Loader
+from migrator.facts.syntax import Module, Span, argument, has_unpacking
+from migrator.facts.training import EvaluationLoop
 from migrator.facts.training_loaders import loader_of
 
 
@@ -68,9 +69,9 @@ def _evaluation(reader: Reader, module: Module, loop: ast.For, loader_module: Mo
     ]
     if not why and elsewhere:
         why = "its loader is read in several places"
-    text = loader.dataset_text if loader else ""
-    if not why and loader is not None and _length_used(reader, loader):
-        why = f"the length of {text} is used beside it"
+    if not why and loader is not None:
+        asked = asked_length(reader, loader.at, module.span(loop))
+        why = f"{asked} would be that of this process's share" if asked else ""
     meters = list(meters_of(reader, module, loop, flow))
     others = unshared_networks(reader.program, module, loop)
     return EvaluationLoop(module.span(loop), loader, tuple(meters), not why, uses, why, others)
@@ -79,18 +80,3 @@ def _evaluation(reader: Reader, module: Module, loop: ast.For, loader_module: Mo
 def _at(reader: Reader, use: Span) -> tuple[Module, ast.AST]:
     module = reader.program.module_at(use)
     return module, next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == use)
-
-
-def _length_used(reader: Reader, loader: Loader) -> bool:
-    """`len(loader.dataset)`, `len(loader)`: a share would change what they say outside of messages."""
-    for owner in reader.program.modules:
-        for node in owner.nodes:
-            if not (isinstance(node, ast.Call) and dotted(node.func) == "len" and node.args):
-                continue
-            target = node.args[0]
-            if isinstance(target, ast.Attribute) and target.attr in ("dataset", "sampler", "batch_sampler"):
-                target = target.value
-            if isinstance(target, ast.Name | ast.Attribute) and not in_message(owner, node):
-                if any(is_at(v, {loader.at}) for v in reader.resolver.values(owner, target)):
-                    return True
-    return False
