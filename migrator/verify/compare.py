@@ -521,7 +521,7 @@ def loss_hint(ratio: float, world: int) -> str:
         return f"the loss is multiplied by the number of processes, or a division by {world} was lost"
     if math.isfinite(ratio) and abs(ratio - round(ratio)) < 1e-4 and round(ratio) > 1:
         return f"a division by {round(ratio)} was lost (accumulation)"
-    if math.isfinite(ratio) and ratio > 0 and abs(1 / ratio - round(1 / ratio)) < 1e-4:
+    if math.isfinite(ratio) and ratio > 0 and abs(1 / ratio - round(1 / ratio)) < 1e-4 and round(1 / ratio) > 1:
         return f"a division by {round(1 / ratio)} was added"
     return (
         "the loss is not the mean over samples of equal weight: it couples the batch, weighs classes or masks samples"
