@@ -149,13 +149,15 @@ def _scatter(arguments, split):
         _map_tensors(lambda t: tracked.setdefault(id(t), t) if t.requires_grad else None, arguments)
     layouts = [([c.shape for c in t.chunk(_world_size(), split.dim)], t.dtype) for t in tracked.values()]
     maps = partial(_own_rows, split, layouts), partial(_all_rows, split, layouts)
-    chunks = _Exchange.apply(*maps, *[t.to(split.device) for t in tracked.values()]) if tracked else ()
+    plain = [t.as_subclass(torch.Tensor).to(split.device) for t in tracked.values()]
+    chunks = _Exchange.apply(*maps, *plain) if tracked else ()
     done = dict(zip(tracked, chunks))
 
     def take(tensor):
         if id(tensor) in done:
             return done[id(tensor)]
-        return tensor.chunk(_world_size(), split.dim)[split.index].to(split.device, copy=True)
+        chunk = tensor.chunk(_world_size(), split.dim)[split.index]
+        return chunk.as_subclass(torch.Tensor).to(split.device, copy=True)  # replicas get plain tensors
 
     return *_map_tensors(take, arguments), chunks[:1]
 

@@ -200,6 +200,31 @@ def a_replica_may_write_to_its_arguments_and_the_batch_stays() -> None:
     agree(lambda: nn.Sequential(nn.ReLU(inplace=True), nn.Linear(3, 1)), lambda m: m(batch(8, 3) * batch(8, 1)))
 
 
+class Drawn(torch.Tensor):
+    """Numbers that know how they were drawn, which no chunk of them does."""
+
+    def to(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        assert self.drawn == "normal"  # type: ignore[attr-defined]
+        return super().to(*args, **kwargs)
+
+
+@check
+def replicas_get_plain_tensors_of_a_subclass() -> None:
+    class Kind(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            assert type(x) is torch.Tensor
+            return x * 2
+
+    for rows in (batch(6, 2), batch(6, 2).requires_grad_()):
+        drawn = (rows * 1).as_subclass(Drawn)
+        drawn.drawn = "normal"  # type: ignore[attr-defined]
+        output = SplitDataParallel(Kind())(drawn)
+        same(output.detach(), rows.detach() * 2)
+        if rows.requires_grad:
+            output.sum().backward()
+            same(rows.grad, torch.full_like(rows, 2.0))
+
+
 @check
 def chunks_along_dim_1() -> None:
     agree(lambda: nn.LSTM(3, 4), lambda m: step(m(batch(5, 7, 3))[0]), dim=1)
