@@ -30,6 +30,7 @@ from migrator.edits import AddHelper, AddImport, Edit, InsertBefore, Labelled
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module, Span
 from migrator.load.project import Project
+from migrator.rewrite.imports import leading_imports
 
 
 def _is_taken(module: Module, lines: Sequence[str]) -> bool:
@@ -73,7 +74,7 @@ def place_helpers(
     only_entry = all(one.edit.at.path == entry.path for one in wanted)
     fits = fits_inline(helpers) and not _is_taken(entry, helper_imports(helpers))
     if only_entry and (inline or fits) and _stands_below_imports(program):
-        place = program.region.last if program.region is not None else _definition_place(entry)
+        place = program.region.last if program.region is not None else _definition_place(program)
         edits = [replace(label, edit=InsertBefore(place, _spaced(_respell(helper_text(helpers), respelled))))]
         edits += [replace(label, edit=AddImport(place, line)) for line in helper_imports(helpers)]
         return edits
@@ -103,11 +104,19 @@ def place_helpers(
     return edits
 
 
-def _definition_place(module: Module) -> Span:
-    """The first statement after imports and constants: helpers are defined before it."""
+def _definition_place(program: Program) -> Span:
+    """The first statement after imports and constants, or where a script's processes meet: helpers are defined before it."""
+    module = program.entry_module
+    first = program.entry.first if program.entry.kind == "flat" else None
+    top = [s for s in leading_imports(module) if first is not None and module.span(s).start < first.start]
     for statement in module.tree.body:
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if (
+            isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            or module.span(statement) == first
+        ):
             return module.span(statement)
+        if top and module.span(statement).start < module.span(top[-1]).start:
+            continue  # what stands between imports serves those below it
         if not isinstance(statement, ast.Import | ast.ImportFrom | ast.Assign | ast.Try) and not (
             isinstance(statement, ast.Expr) and not isinstance(statement.value, ast.Call)
         ):

@@ -211,6 +211,11 @@ def acts_alone(module: Module, call: ast.Call, name: str) -> bool:
     return seen is not None and seen.into != "log"
 
 
+def seeds(name: str) -> bool:
+    """True for a call that seeds: it asks nothing of the other processes."""
+    return bool(_SEED.search(name))
+
+
 def draws_or_moves(call: ast.Call, name: str) -> bool:
     """True for a layer or model, whose weights are drawn when it is made, and for a move to the GPU."""
     moves = isinstance(call.func, ast.Attribute) and call.func.attr == "cuda" and not name.startswith("torch.cuda")

@@ -47,6 +47,7 @@ DISTRIBUTED = frozenset(
 _LIBRARY_WORD = re.compile(
     r"torch|cuda|is_available|device_count|len|not|and|or|is|None|True|False|self|args|opt\w*|config|cfg|hparams|params"
 )
+_SHARED = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader", "torch.cuda.device_count")
 _PARSERS = ("argparse.", "optparse.")
 _PRIVATE = re.compile(r"^(io\.(BytesIO|StringIO)|tempfile\.(Named|Spooled)?Temporary\w+)$")
 # Definitions that an earlier conversion put there.
@@ -70,6 +71,7 @@ class Program:
         self.region: Region | None = None  # of a notebook: what every process runs
         self.answers: dict[tuple[object, ...], str] = {}  # reasons that were found once, by who asks for what
         self._acting: dict[ast.AST, bool] = {}
+        self._sharing: dict[ast.AST, bool] = {}
         self._external: dict[ast.Call, str] = {}
         self._by_path = {module.path: module for module in self.modules}
 
@@ -317,7 +319,7 @@ class Program:
                 before = module.tree.body[: module.tree.body.index(statement)]
                 early = next((s for s in before if self._is_early(module, s)), None)
                 if early is not None:
-                    first = _below_imports(module, early)
+                    first = self._below_imports(module, early)
                 acting = acting_import(self)
                 first = acting or first
                 return Entry(
@@ -329,7 +331,7 @@ class Program:
         loud = [s for s in executable if not self._is_quiet(module, s)]
         if not loud:
             return Entry("library", None, None)
-        first = acting_import(self) or _below_imports(module, loud[0])
+        first = acting_import(self) or self._below_imports(module, loud[0])
         return Entry("flat", module.span(first), module.span(module.tree.body[-1]))
 
     @cached_property
@@ -366,6 +368,45 @@ class Program:
         if isinstance(statement, FunctionNode | ast.ClassDef | ast.Import | ast.ImportFrom) or is_main_guard(statement):
             return False
         return any(self._acts(module, node, 0) for node in ast.walk(statement) if isinstance(node, ast.Call))
+
+    def _below_imports(self, module: Module, first: ast.stmt) -> ast.stmt:
+        """The statement, or the one after the imports when it stands between them: names must be there before they are used.
+
+        Imports below a statement that needs the processes are no longer at the top.
+        """
+        body, last = module.tree.body, -1
+        for place, statement in enumerate(body):
+            if isinstance(statement, FunctionNode | ast.ClassDef | ast.For | ast.While | ast.With):
+                break
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                last = place
+            elif place >= body.index(first) and self._needs_processes(module, statement):
+                break
+        return first if body.index(first) > last or last + 1 >= len(body) else body[last + 1]
+
+    def _needs_processes(self, module: Module, statement: ast.stmt) -> bool:
+        """A statement that loads, wraps, counts devices, or acts in another way than by a seed."""
+        calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
+        return any(
+            self._shares(module, call, 0)
+            or (self._acts(module, call, 0) and not effects_of.seeds(self.external(module, call)))
+            for call in calls
+        )
+
+    def _shares(self, module: Module, call: ast.Call, depth: int) -> bool:
+        """A call that makes a loader or a wrapper, or counts the devices, itself or in the functions that it runs."""
+        if call in self._wrap_nodes or self.external(module, call) in _SHARED:
+            return True
+        callee = self.resolver.callee(module, call) if depth < 4 else None
+        if callee is not None and isinstance(callee[1], ast.ClassDef):
+            callee = self.resolver.method(callee[0], callee[1], "__init__")
+        if callee is None:
+            return False
+        if callee[1] not in self._sharing:
+            self._sharing[callee[1]] = False  # for functions that call themselves
+            inner = (n for n in ast.walk(callee[1]) if isinstance(n, ast.Call))
+            self._sharing[callee[1]] = any(self._shares(callee[0], n, depth + 1) for n in inner)
+        return self._sharing[callee[1]]
 
     def _acts(self, module: Module, call: ast.Call, depth: int) -> bool:
         name = self.external(module, call)
@@ -961,17 +1002,6 @@ def _is_our_setup(node: ast.AST) -> bool:
     """The helper that an earlier conversion put there; programs have functions of that name too."""
     told = ast.get_docstring(node) if isinstance(node, ast.FunctionDef) else None
     return (told or "").startswith("Join the process group that torchrun describes")
-
-
-def _below_imports(module: Module, first: ast.stmt) -> ast.stmt:
-    """The statement, or the one after the imports when it stands between them: names must be there before they are used."""
-    body, last = module.tree.body, -1
-    for place, statement in enumerate(body):
-        if isinstance(statement, FunctionNode | ast.ClassDef | ast.For | ast.While | ast.With):
-            break
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            last = place
-    return first if body.index(first) > last or last + 1 >= len(body) else body[last + 1]
 
 
 def _treats_wrapped(node: ast.AST) -> bool:

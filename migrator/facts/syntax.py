@@ -398,10 +398,12 @@ class Module:
             current = current.parent
         return None
 
-    def always_imports(self, name: str) -> bool:
-        """True when a plain top-level statement imports the name, under no condition and in no function."""
+    def always_imports(self, name: str, before: int | None = None) -> bool:
+        """True when a plain top-level statement (above an offset) imports the name, under no condition and in no function."""
         return any(
-            b.kind == "import" and isinstance(self.parents.get(b.node), ast.Module)
+            b.kind == "import"
+            and isinstance(self.parents.get(b.node), ast.Module)
+            and (before is None or self.span(b.node).start < before)
             for b in self.scope.bindings.get(name, ())
         )
 

@@ -42,12 +42,12 @@ def import_edits(
     """
     lines: dict[str, Labelled] = {}
     for one in wanted:
-        if isinstance(one.edit, AddImport) and not is_imported(module, one.edit.text):
+        if isinstance(one.edit, AddImport) and not _is_there(module, one.edit, above):
             lines.setdefault(one.edit.text, one)
     if not lines:
         return []
     lines = {text: next(one for line, one in lines.items() if line in parts) for text, parts in joined(lines).items()}
-    leading = [s for s in _leading_imports(module) if above is None or module.span(s).start < above.start]
+    leading = [s for s in leading_imports(module) if above is None or module.span(s).start < above.start]
     edits: list[Labelled] = []
     for text, one in sorted(lines.items(), key=lambda item: (_kind(item[0]), item[0].startswith("from"), item[0])):
         anchor, before = _anchor(leading, text, own)
@@ -62,6 +62,24 @@ def import_edits(
             else:
                 edits.append(replace(one, edit=InsertBefore(module.span(first), text + "\n")))
     return edits
+
+
+def _is_there(module: Module, edit: AddImport, above: Span | None) -> bool:
+    """True when the module imports the line's names above the place that needs them, at the earliest `above`."""
+    if not is_imported(module, edit.text):
+        return False
+    inner = any(
+        module.span(s).start < edit.at.start < module.span(s).end
+        for s in module.tree.body
+        if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    )
+    if above is None or inner:  # what a function uses must be there when it is called
+        return True
+    needed = max(edit.at.start, above.start)
+    node = ast.parse(edit.text).body[0]
+    assert isinstance(node, ast.Import | ast.ImportFrom)
+    names = [alias.asname or alias.name.split(".")[0] for alias in node.names]
+    return all(module.always_imports(name, needed) for name in names)
 
 
 def joined(lines: Iterable[str]) -> dict[str, list[str]]:
@@ -96,7 +114,7 @@ def _kind(text: str) -> int:
     return 0 if head in sys.stdlib_module_names else 2
 
 
-def _leading_imports(module: Module) -> list[ast.stmt]:
+def leading_imports(module: Module) -> list[ast.stmt]:
     """Top-level imports before the first definition or executable statement (simple assignments may stand between)."""
     found: list[ast.stmt] = []
     for statement in module.tree.body:

@@ -590,3 +590,49 @@ def test_a_package_that_imports_its_own_modules(project):
 def test_the_last_gpu_is_the_process_s_own(project):
     text, _ = project.train("gpu = int(torch.cuda.device_count()) - 1\nprint(gpu)")
     assert "gpu = torch.cuda.current_device()" in text
+
+
+def _flat(project, top: str, below: str) -> list[str]:
+    """The lines of a converted script: its own first lines, a loader, later lines, a wrap and a training loop."""
+    (project.folder / "train.py").write_text(
+        f"{top}from torch import nn\nfrom torch.utils.data import DataLoader, TensorDataset\n\n"
+        "loader = DataLoader(TensorDataset(torch.ones(8, 2), torch.ones(8).long()), batch_size=4, shuffle=True)\n"
+        f"{below}model = nn.DataParallel(nn.Linear(2, 2))\noptimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
+        "for x, y in loader:\n    optimizer.zero_grad()\n    nn.functional.cross_entropy(model(x), y).backward()\n    optimizer.step()\n"
+    )
+    result = convert_program(Path("train.py"), Options())
+    return next(c.after for c in result.changes if Path(c.path).name == "train.py").splitlines()
+
+
+def _order(lines: list[str], *starts: str) -> list[int]:
+    return [next(place for place, line in enumerate(lines) if line.startswith(start)) for start in starts]
+
+
+def test_processes_meet_above_the_loader_when_an_import_stands_below_it(project):
+    lines = _flat(project, "import torch\n", "import sys\nfrom torch.utils.checkpoint import checkpoint\n")
+    expected = ("from torch.nn.parallel", "def setup_distributed", "setup_distributed()", "loader =")
+    order = _order(lines, *expected, "from torch.utils.checkpoint", "model =")
+    assert order == sorted(order)
+    assert lines.index("import sys") < order[1]  # the helper needs it before the program has it
+
+
+def test_names_that_the_set_up_takes_are_imported_above_a_file_that_is_opened_first(project):
+    lines = _flat(project, "import os\nout = open('log.txt', 'w')\nimport torch\n", "")
+    order = _order(lines, "import torch", "def setup_distributed", "setup_distributed()", "out = open")
+    assert order == sorted(order)
+
+
+def test_lines_that_serve_the_imports_below_them_stay_between_them(project):
+    top = "import sys\nsys.path.append('lib')\nimport matplotlib\nmatplotlib.use('Agg')\nimport os\nos.environ['A'] = '1'\n"
+    lines = _flat(project, f"{top}import torch\ntorch.manual_seed(0)\n", "")
+    order = _order(lines, "sys.path", "matplotlib.use", "os.environ", "import torch", "torch.manual_seed")
+    order += _order(lines, "from torch import nn", "def setup_distributed", "setup_distributed()", "loader =")
+    assert order == sorted(order)
+
+
+def test_counted_devices_need_the_processes_above_them(project):
+    lines = _flat(project, "import torch\ncount = torch.cuda.device_count()\nimport os\n", "print(count)\n")
+    order = _order(
+        lines, "import os", "def setup_distributed", "setup_distributed()", "count = ", "from torch import nn"
+    )
+    assert order == sorted(order)
