@@ -50,6 +50,7 @@ def apply_edits(text: str, edits: Iterable[Labelled], tree: ast.Module | None = 
 
 def _apply(text: str, labelled: list[Labelled], tree: ast.Module | None) -> Rewritten:
     prefix = text[: len(text) - len(text.lstrip("\f"))]  # which libcst would drop
+    text, blank = _without_blank_end(text)
     touched = {place.start for place in _places(labelled)}
     module, kept = _parsed(text, touched, tree, len(prefix))
     anchors = Anchors(module.default_indent, module.default_newline, kept=kept, wanted=touched, position=len(prefix))
@@ -65,8 +66,15 @@ def _apply(text: str, labelled: list[Labelled], tree: ast.Module | None) -> Rewr
     wanted = frozenset(id(node) for _, node in rewriter.made)
     lines = Lines(new.default_indent, new.default_newline, kept=kept, wanted=wanted, bare=rewriter.bare)
     new._codegen(lines)
-    after = prefix + "".join(lines.tokens)
+    after = prefix + "".join(lines.tokens) + blank
     return Rewritten(after, _labels_before(text, labelled, rewriter), _labels_after(rewriter, lines))
+
+
+def _without_blank_end(text: str) -> tuple[str, str]:
+    """The text up to its last line that is not blank, and the rest: libcst loses empty lines before one that holds blanks."""
+    end = len(text.rstrip())
+    end += 2 if text.startswith("\r\n", end) else int(text.startswith(("\n", "\r"), end))
+    return text[:end], text[end:]
 
 
 def _places(labelled: Sequence[Labelled]) -> list[Span]:

@@ -23,6 +23,9 @@ KINDS = {
     "tabs first and spaces later": f"{LONG.replace('    ', chr(9))}if x:\n    target()\n",
     "no newline at the end": f"target()\n\n\n{LONG.rstrip()}",
     "a continued line": f"{LONG}total = 1 + \\\n    2\ntarget()\n",
+    "blanks on the last line, behind a block": f"target()\n\n\n{LONG}    \n",
+    "blanks on the last line, behind the target": f"{LONG}target()\n\n    \n",
+    "empty lines at the end": f"{LONG}target()\n\n\n",
     "nothing else": "target()\n",
 }
 
