@@ -9,6 +9,7 @@ import sys
 
 def main() -> None:
     """Run the command line; whatever goes wrong inside is one line on stderr and exit code 4, never a traceback."""
+    _pass_over_the_folder()
     gc.set_threshold(200_000)  # syntax trees are many objects, all of which live until the end
     sys.setrecursionlimit(4000)  # a sum of some hundred terms nests as deeply
     from typer import Exit
@@ -36,6 +37,16 @@ def main() -> None:
 
         sys.stderr.write(f"mgmigrate: {internal_error(error)}\n")
         sys.exit(4)
+
+
+def _pass_over_the_folder() -> None:
+    """Under `-m`, Python looks for modules in the current folder first: a project may have packages called as the tool's own."""
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:  # it is gone, and holds nothing
+        return
+    if sys.path[0] in ("", here) and not __file__.startswith(os.path.join(here, "")):
+        del sys.path[0]
 
 
 def _completes() -> bool:

