@@ -224,6 +224,8 @@ def main(document: str, forms: Mapping[str, Form], compared: Sequence[Compared])
     parser.add_argument("--other-pairs", type=int, default=5, help="pairs of each other comparison (default: 5)")
     parser.add_argument("--world", type=int, default=2)
     args = parser.parse_args()
+    if min(args.pairs, args.other_pairs) < 2:
+        parser.error("an interval needs two pairs or more")
     os.environ.update(CUDA_VISIBLE_DEVICES="", ACCELERATE_USE_CPU="true")
     failures: list[str] = []
     with tempfile.TemporaryDirectory(prefix="mgmigrate-bench-") as name:
