@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -397,31 +397,32 @@ class Program:
         """A call that makes a loader or a wrapper, or counts the devices, itself or in the functions that it runs."""
         if call in self._wrap_nodes or self.external(module, call) in _SHARED:
             return True
-        callee = self.resolver.callee(module, call) if depth < 4 else None
-        if callee is not None and isinstance(callee[1], ast.ClassDef):
-            callee = self.resolver.method(callee[0], callee[1], "__init__")
-        if callee is None:
-            return False
-        if callee[1] not in self._sharing:
-            self._sharing[callee[1]] = False  # for functions that call themselves
-            inner = (n for n in ast.walk(callee[1]) if isinstance(n, ast.Call))
-            self._sharing[callee[1]] = any(self._shares(callee[0], n, depth + 1) for n in inner)
-        return self._sharing[callee[1]]
+        return self._runs(module, call, depth, self._sharing, self._shares)
 
     def _acts(self, module: Module, call: ast.Call, depth: int) -> bool:
-        name = self.external(module, call)
-        if effects_of.acts_alone(module, call, name):
+        if effects_of.acts_alone(module, call, self.external(module, call)):
             return True
+        return self._runs(module, call, depth, self._acting, self._acts)
+
+    def _runs(
+        self,
+        module: Module,
+        call: ast.Call,
+        depth: int,
+        known: dict[ast.AST, bool],
+        does: Callable[[Module, ast.Call, int], bool],
+    ) -> bool:
+        """True when a function of the project that the call runs has a call inside that `does` it."""
         callee = self.resolver.callee(module, call) if depth < 4 else None
         if callee is not None and isinstance(callee[1], ast.ClassDef):
             callee = self.resolver.method(callee[0], callee[1], "__init__")
         if callee is None:
             return False
-        if callee[1] not in self._acting:
-            self._acting[callee[1]] = False  # for functions that call themselves
+        if callee[1] not in known:
+            known[callee[1]] = False  # for functions that call themselves
             inner = (n for n in ast.walk(callee[1]) if isinstance(n, ast.Call))
-            self._acting[callee[1]] = any(self._acts(callee[0], n, depth + 1) for n in inner)
-        return self._acting[callee[1]]
+            known[callee[1]] = any(does(callee[0], n, depth + 1) for n in inner)
+        return known[callee[1]]
 
     @cached_property
     def acts_on_import(self) -> list[Place]:
