@@ -10,10 +10,10 @@ import pytest
 from codemods.options import Options
 from migrator.convert.pipeline import Conversion, convert_program
 from migrator.load.source import Source
-from migrator.verify import ForkServer, Status, VerifyRequest, to_text, verify
-from migrator.write.files import encoded
+from migrator.verify import ForkServer
 
 from .test_not_way_one import LOADER, Edit, edited
+from .trained import check_equal
 
 GIVEN: Edit = (LOADER, LOADER[:-1] + ", collate_fn=together)")
 
@@ -145,13 +145,4 @@ TRAINED = {**ROWS, "a sampler that uses up a list": (("def main():\n", SAMPLER),
 @pytest.mark.long
 @pytest.mark.parametrize("name", TRAINED)
 def test_trains_the_same(name: str, tmp_path: Path, server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = tmp_path / "before", tmp_path / "after"
-    for place in (before, after):
-        place.mkdir()
-        (place / "train.py").write_text(edited(*TRAINED[name]))
-    monkeypatch.chdir(after)
-    for change in convert_program(Path("train.py"), Options()).changes:
-        Path(change.path).write_bytes(encoded(change))
-    request = VerifyRequest(before / "train.py", after, devices=2, float64=True, timeout=120, cwd=before)
-    verdict = verify(request, server)
-    assert verdict.status is Status.EQUAL, to_text(verdict)
+    check_equal(edited(*TRAINED[name]), tmp_path, server, monkeypatch)

@@ -11,10 +11,10 @@ from codemods.options import Options
 from migrator.convert.conversion import Conversion
 from migrator.convert.pipeline import convert_program
 from migrator.load.source import Source
-from migrator.verify import ForkServer, Status, VerifyRequest, to_text, verify
-from migrator.write.files import encoded
+from migrator.verify import ForkServer
 
 from .test_not_way_one import CRITERION, MODEL, STEPPED, Edit, edited
+from .trained import check_equal
 
 EPOCHS = "    for epoch in range(args.epochs):\n        # before the batches\n"
 BATCHES = "        for i, (x, y) in enumerate(loader):\n"
@@ -306,13 +306,4 @@ def server() -> Iterator[ForkServer]:
 @pytest.mark.long
 @pytest.mark.parametrize("name", DRAWN)
 def test_trains_the_same(name: str, tmp_path: Path, server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = tmp_path / "before", tmp_path / "after"
-    for place in (before, after):
-        place.mkdir()
-        (place / "train.py").write_text(edited(*DRAWN[name], SUM))
-    monkeypatch.chdir(after)
-    for change in convert_program(Path("train.py"), Options()).changes:
-        Path(change.path).write_bytes(encoded(change))
-    request = VerifyRequest(before / "train.py", after, devices=2, float64=True, timeout=120, cwd=before)
-    verdict = verify(request, server)
-    assert verdict.status is Status.EQUAL, to_text(verdict)
+    check_equal(edited(*DRAWN[name], SUM), tmp_path, server, monkeypatch)

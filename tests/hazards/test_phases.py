@@ -10,10 +10,10 @@ import pytest
 from codemods.options import Options
 from migrator.convert.pipeline import Conversion, convert_program
 from migrator.load.source import Source
-from migrator.verify import ForkServer, Status, VerifyRequest, to_text, verify
-from migrator.write.files import encoded
+from migrator.verify import ForkServer
 
 from .test_not_way_one import PLAIN, Edit, edited
+from .trained import check_equal
 
 BODY = PLAIN[PLAIN.index("        for i, (x, y) in") : PLAIN.index("        # after the batches\n")]
 EPOCHS = PLAIN[PLAIN.index("    # before the epochs\n") : PLAIN.index("        # after the batches\n")]
@@ -117,13 +117,4 @@ def server() -> Iterator[ForkServer]:
 @pytest.mark.long
 @pytest.mark.parametrize("name", BESIDE)
 def test_trains_the_same(name: str, tmp_path: Path, server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = tmp_path / "before", tmp_path / "after"
-    for place in (before, after):
-        place.mkdir()
-        (place / "train.py").write_text(edited(*BESIDE[name]))
-    monkeypatch.chdir(after)
-    for change in convert_program(Path("train.py"), Options()).changes:
-        Path(change.path).write_bytes(encoded(change))
-    request = VerifyRequest(before / "train.py", after, devices=2, float64=True, timeout=120, cwd=before)
-    verdict = verify(request, server)
-    assert verdict.status is Status.EQUAL, to_text(verdict)
+    check_equal(edited(*BESIDE[name]), tmp_path, server, monkeypatch)

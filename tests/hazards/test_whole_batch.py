@@ -10,8 +10,7 @@ import pytest
 from codemods.options import Options
 from migrator.convert.pipeline import convert_program
 from migrator.load.source import Source
-from migrator.verify import ForkServer, Status, VerifyRequest, to_text, verify
-from migrator.write.files import encoded
+from migrator.verify import ForkServer
 
 from .test_not_way_one import (
     AFTER,
@@ -27,6 +26,7 @@ from .test_not_way_one import (
     Edit,
     edited,
 )
+from .trained import check_equal
 
 MOST_IMPORTANT = ["classes have weights", "samples are compared with each other", "an output is not always in the loss"]
 
@@ -38,16 +38,7 @@ def server() -> Iterator[ForkServer]:
 
 
 def check(name: str, folder: Path, server: ForkServer, devices: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = folder / "before", folder / "after"
-    for place in (before, after):
-        place.mkdir()
-        (place / "train.py").write_text(edited(*WHOLE[name]))
-    monkeypatch.chdir(after)
-    for change in convert_program(Path("train.py"), Options()).changes:
-        Path(change.path).write_bytes(encoded(change))
-    request = VerifyRequest(before / "train.py", after, devices=devices, float64=True, timeout=120, cwd=before)
-    verdict = verify(request, server)
-    assert verdict.status is Status.EQUAL, to_text(verdict)
+    check_equal(edited(*WHOLE[name]), folder, server, monkeypatch, devices)
 
 
 @pytest.mark.parametrize("name", MOST_IMPORTANT)
