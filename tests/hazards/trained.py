@@ -12,14 +12,21 @@ from migrator.verify import ForkServer, Status, VerifyRequest, to_text, verify
 from migrator.write.files import encoded
 
 
-def check_equal(text: str, folder: Path, server: ForkServer, monkeypatch: pytest.MonkeyPatch, devices: int = 2) -> None:
+def check_equal(
+    text: str,
+    folder: Path,
+    server: ForkServer,
+    monkeypatch: pytest.MonkeyPatch,
+    devices: int = 2,
+    options: Options = Options(),
+) -> None:
     """The converted program is EQUAL to the original on so many simulated devices."""
     before, after = folder / "before", folder / "after"
     for place in (before, after):
         place.mkdir()
         (place / "train.py").write_text(text)
     monkeypatch.chdir(after)
-    for change in convert_program(Path("train.py"), Options()).changes:
+    for change in convert_program(Path("train.py"), options).changes:
         Path(change.path).write_bytes(encoded(change))
     request = VerifyRequest(before / "train.py", after, devices=devices, float64=True, timeout=120, cwd=before)
     verdict = verify(request, server)
