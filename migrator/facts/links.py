@@ -13,9 +13,10 @@ from typing import Literal
 
 from migrator.facts.loaders import DATA_LOADER
 from migrator.facts.model import Wrap
-from migrator.facts.program import DATA_PARALLEL, DISTRIBUTED, Program
+from migrator.facts.program import Program
 from migrator.facts.resolve import Value
 from migrator.facts.syntax import FunctionNode, Module, Span, dotted
+from migrator.facts.wrapper_names import DATA_PARALLEL, DISTRIBUTED
 
 _THROUGH = ("enumerate", "tqdm", "iter", "zip", "track", "islice", "progress_bar", "cycle", "prefetcher", "trange")
 _COUNTING = ("range", "trange", "xrange")

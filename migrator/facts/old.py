@@ -35,7 +35,7 @@ def live_nodes(program: Program, kind: type[_Node], text: str) -> Iterator[tuple
         if text not in module.text:
             continue
         for node in module.nodes:
-            if isinstance(node, kind) and not program._is_other_main(module, node):
+            if isinstance(node, kind) and not program.is_other_main(module, node):
                 yield module, node
 
 

@@ -9,8 +9,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from migrator.facts.converted import is_settled
 from migrator.facts.model import Place
-from migrator.facts.program import Program, is_settled
+from migrator.facts.program import Program
 from migrator.facts.syntax import FunctionNode, Module, dotted, walk
 from migrator.facts.uniform import waits_for_all
 

@@ -1,0 +1,68 @@
+"""What a program does to the world outside, and what it reads from it that differs between processes.
+
+In: the `Code` of a program.  Out: `Effect`s and `Clock`s, without those that one process makes alone already.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+
+from migrator.facts import effects as effects_of
+from migrator.facts.code import Code
+from migrator.facts.converted import is_settled
+from migrator.facts.model import Clock, Effect
+from migrator.facts.shown_times import is_only_shown
+from migrator.facts.syntax import Module
+
+_PRIVATE = re.compile(r"^(io\.(BytesIO|StringIO)|tempfile\.(Named|Spooled)?Temporary\w+)$")
+
+
+def effects(code: Code) -> list[Effect]:
+    """Writes, folders, sinks, removals, shell calls, prompts and downloads of the program."""
+    found = []
+    for module, call in code.calls():
+        effect = effects_of.classify(module, call, code.external(module, call), _saves_image(code, module, call))
+        if effect is None or _is_private(code, module, call, effect):
+            continue
+        if not (_is_own_method(code, module, call) or is_settled(module, call)):
+            found.append(effect)
+    return found
+
+
+def clocks(code: Code) -> list[Clock]:
+    """Values of the clock, the process id or the operating system's random numbers, and what they flow into."""
+    found = []
+    for module, call in code.calls():
+        clock = effects_of.clock(module, call, code.external(module, call))
+        if clock is None or is_settled(module, call):
+            continue
+        shown = clock.into == "name" and is_only_shown(code.resolver, module, call)
+        found.append(replace(clock, into="log") if shown else clock)
+    return found
+
+
+def _saves_image(code: Code, module: Module, call: ast.Call) -> bool:
+    """True for the `save` of a picture that a function of the project has given back."""
+    if not (isinstance(call.func, ast.Attribute) and call.func.attr == "save" and call.args):
+        return False
+    made = code.resolver.values(module, call.func.value)
+    return bool(made) and all(
+        v.node is not None and v.module is not None and effects_of.is_image(v.module, v.node) for v in made
+    )
+
+
+def _is_own_method(code: Code, module: Module, call: ast.Call) -> bool:
+    """`utils.mkdir(path)`: a function of the project that is only called like a library's method."""
+    return code.external(module, call) == "" and code.resolver.callee(module, call) is not None
+
+
+def _is_private(code: Code, module: Module, call: ast.Call, effect: Effect) -> bool:
+    """True when what is written to is in memory, or a temporary file that every process has for itself."""
+    values = (*call.args, *(keyword.value for keyword in call.keywords))
+    for path in (value for value in values if module.span(value) == effect.path):
+        base = path.value if isinstance(path, ast.Attribute) and path.attr == "name" else path
+        if any(_PRIVATE.match(value.name) for value in code.resolver.values(module, base)):
+            return True
+    return False
