@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from migrator.facts.syntax import Module, dotted
+from migrator.facts.values import Value
 
 if TYPE_CHECKING:
-    from migrator.facts.resolve import Resolver, Value
+    from migrator.facts.resolve import Resolver
 
 _CALLABLE = ("class", "function", "module")
 
@@ -46,8 +47,6 @@ def _is_callable(value: Value) -> bool:
 
 def _members(resolver: Resolver, module: Module, owner: ast.AST) -> Iterator[Value]:
     """Functions and classes of a module, also as `module.__dict__`; a library is one value."""
-    from migrator.facts.resolve import Value
-
     if isinstance(owner, ast.Attribute) and owner.attr == "__dict__":
         owner = owner.value
     name = module.qualified(owner)
@@ -76,8 +75,6 @@ def _public(resolver: Resolver, module: Module, seen: set[str]) -> Iterator[Valu
 
 def _evaluated(resolver: Resolver, module: Module, text: ast.AST) -> Iterator[Value]:
     """What an evaluated text may name: definitions of a last name that is written out, or members of a module."""
-    from migrator.facts.resolve import Value
-
     found = [n for n in ast.walk(text) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     parts = [str(n.value) for n in sorted(found, key=lambda n: (n.lineno, n.col_offset))]
     head = parts[0].partition(".")[0] if parts else ""

@@ -14,8 +14,9 @@ from migrator.facts.converted import is_helpers
 from migrator.facts.model import Place
 from migrator.facts.neighbours import used_by_others
 from migrator.facts.reach import is_main_guard, other_programs, unreached
-from migrator.facts.resolve import Resolver, Told
+from migrator.facts.resolve import Resolver
 from migrator.facts.syntax import Module, Span
+from migrator.facts.values import Told
 from migrator.load.project import Project
 
 

@@ -17,8 +17,8 @@ from migrator.facts.model_calls import model_called
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.program import Program
 from migrator.facts.random_draws import draws_random
-from migrator.facts.resolve import Value
 from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking, names_in, walk
+from migrator.facts.values import Value
 
 # Methods that keep one row per sample.
 _ROWWISE = frozenset(
@@ -449,8 +449,6 @@ class Flow:
         self.figures[name] = "object"
 
     def _is_average_meter(self, value: Value) -> bool:
-        from migrator.facts.resolve import Value
-
         if (
             not isinstance(value, Value)
             or value.kind != "instance"

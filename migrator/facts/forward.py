@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from migrator.facts.branches import Branches, is_own
 from migrator.facts.program import Program
-from migrator.facts.resolve import Value
 from migrator.facts.syntax import Module, Span, argument, dotted, walk
+from migrator.facts.values import Value
 
 Against = tuple[Module, ast.AST, str]
 Reads = dict[str, list[tuple[Module, ast.Attribute]]]  # where attributes of each name are read

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from migrator.facts.loaders import iterated, loaders_at
 from migrator.facts.program import Program
-from migrator.facts.resolve import Value
 from migrator.facts.syntax import Module, dotted
+from migrator.facts.values import Value
 
 Loaders = list[tuple[Module, ast.Call]]
 _NEXT = ("next", "__next__")

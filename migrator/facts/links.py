@@ -14,8 +14,8 @@ from typing import Literal
 from migrator.facts.loaders import DATA_LOADER
 from migrator.facts.model import Wrap
 from migrator.facts.program import Program
-from migrator.facts.resolve import Value
 from migrator.facts.syntax import FunctionNode, Module, Span, dotted
+from migrator.facts.values import Value
 from migrator.facts.wrapper_names import DATA_PARALLEL, DISTRIBUTED
 
 _THROUGH = ("enumerate", "tqdm", "iter", "zip", "track", "islice", "progress_bar", "cycle", "prefetcher", "trange")

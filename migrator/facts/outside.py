@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from migrator.facts.model import Place
 from migrator.facts.program import Program
-from migrator.facts.resolve import Value
 from migrator.facts.syntax import Module, argument, names_in
+from migrator.facts.values import Value
 
 _LAYER = re.compile(r"torch\.nn\.(\w+\.)*[A-Z]\w*$")
 _GIVERS = frozenset(["parameters", "named_parameters", "trainable_parameters"])

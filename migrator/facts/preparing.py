@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from migrator.facts.program import Program
-from migrator.facts.resolve import Value
 from migrator.facts.syntax import FunctionNode, Module, Scope, Span, dotted
 from migrator.facts.training import Training
+from migrator.facts.values import Value
 
 # What may be done with a name between its statement and `prepare`: nothing of it keeps the object itself.
 _HARMLESS_ATTRIBUTES = frozenset(
@@ -101,7 +101,7 @@ def _named(program: Program, training: Training, module: Module, scope: Scope) -
             name = dotted(target)
             if name is None:
                 continue
-            values = [v for v in program.resolver._unpack(module, node.value, path) if v.kind != "constant"]
+            values = [v for v in program.resolver.containers.unpack(module, node.value, path) if v.kind != "constant"]
             if program.is_wrapped(module, node.value) and not path:
                 if not re.search(r"\.module\b", module.segment(node.value)):
                     yield name, "model", node

@@ -16,8 +16,8 @@ from migrator.facts.conditions import tests_around
 from migrator.facts.import_time import acting_calls, acting_import
 from migrator.facts.inlined_guards import InlinedGuards
 from migrator.facts.model import Clock, DeviceLiteral, Effect, Entry, GuardFact, LookAlike, Place, Wrap
-from migrator.facts.resolve import Told, Value
 from migrator.facts.syntax import Module, Span
+from migrator.facts.values import Told, Value
 from migrator.facts.wrap_calls import WrapCalls
 from migrator.facts.wraps import find_wraps
 from migrator.load.project import Project

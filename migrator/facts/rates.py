@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from migrator.facts.program import Program
-from migrator.facts.resolve import Value
 from migrator.facts.steps import OptimizerStep
 from migrator.facts.syntax import FunctionNode, Module, Scope, Span, dotted
 from migrator.facts.training import Loader, Training
+from migrator.facts.values import Value
 
 
 @dataclass(frozen=True, slots=True)

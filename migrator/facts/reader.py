@@ -9,9 +9,9 @@ import ast
 
 from migrator.facts.model import Place
 from migrator.facts.program import Program
-from migrator.facts.resolve import Value
 from migrator.facts.syntax import Module, Span, dotted
 from migrator.facts.training import Training
+from migrator.facts.values import Value
 
 
 class Reader:

@@ -14,10 +14,10 @@ from migrator.facts.glances import is_only_looked_at
 from migrator.facts.loaders import is_endless, is_none, is_stream, iterated, loaders_at, unpacks_harmless
 from migrator.facts.random_draws import draws_random
 from migrator.facts.reader import Reader
-from migrator.facts.resolve import Value
 from migrator.facts.settled import stays_off
 from migrator.facts.syntax import Module, argument, has_unpacking
 from migrator.facts.training import Loader
+from migrator.facts.values import Value
 
 
 def read_loader(
