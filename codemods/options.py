@@ -28,6 +28,7 @@ class Options:
     accumulate: bool = False
     ddp_arguments: tuple[str, ...] = ()  # `name=value`, of a DDP program that takes accelerate's form
     batch_of_process: bool = False  # its loaders name the batch of each process
+    sampler_seed: str = ""  # that of its DistributedSampler, where it is a number
     unsafe: bool = False
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()

@@ -27,6 +27,7 @@ from migrator.load.source import Source
 
 Convert = Callable[[Path, Options, Source | None, Mapping[Path, Source]], Conversion]
 _PER_PROCESS = "the batch of a loader stays the batch of each process, and the learning rate what it was"
+_EPOCHS = "no `set_epoch` was called, so that every epoch had the order of the first; now each has an order of its own"
 _NEEDS_WHOLE = (
     "this program's loader names the batch of each process, so that it must be shared out where it is loaded; that could not"
     " be done: {}"
@@ -47,8 +48,9 @@ def convert_from_ddp(
     between = _without_imports(program, first)
     texts = {Path(path).resolve(): source for path, source in between.items()}
     own = replace(options, ddp_arguments=tuple(dict.fromkeys(form.arguments)), batch_of_process=not form.own)
-    if not form.own:
-        own = replace(own, seed_policy="same")  # the program's own seeds decide, as they did
+    if not form.own:  # the program's own seeds decide, as they did
+        seed = next(iter(form.seeds)) if len(form.seeds) == 1 else ""
+        own = replace(own, seed_policy="same", sampler_seed=seed)
     done = convert(entry, own, None, {**overlay, **texts})
     if not form.own and done.way != "distributed":
         why = Diagnostic(RULE.id, found[0].at, _NEEDS_WHOLE.format(done.reason), "question", None, "display-only")
@@ -59,6 +61,8 @@ def convert_from_ddp(
     rows = [*undone, *moved.values()]
     if not form.own:
         rows.append(RULE.note(found[0].at, _PER_PROCESS))
+    if not form.own and form.seeds and not form.tells_epochs:
+        rows.append(RULE.note(found[0].at, _EPOCHS))
     rows += [
         RULE.note(Span(path, 0, 0, 1), "nothing imports this file of the DDP form any more: it can be deleted")
         for path in helper_modules(program)

@@ -228,6 +228,8 @@ def _read_samplers(program: Program, form: DdpForm) -> None:
         statement = module.statement(call)
         shuffle = argument(call, "shuffle", 3)
         text = module.segment(shuffle) if shuffle is not None else "True"
+        if text != "False":
+            form.seeds.add(_seed(argument(call, "seed", 4)))
         name = dotted(statement.targets[0]) if isinstance(statement, ast.Assign) else None
         if name is not None and isinstance(statement, ast.Assign) and statement.value is call:
             remove(form, module, statement, "accelerate deals out the samples")
@@ -242,11 +244,19 @@ def _read_samplers(program: Program, form: DdpForm) -> None:
         for node in module.nodes:
             if isinstance(node, ast.Attribute) and node.attr == "set_epoch" and not inside_helper(module, node):
                 statement = module.statement(node)
+                form.tells_epochs = True
                 if isinstance(statement, ast.Expr):
                     remove(form, module, statement, "prepared loaders count their epochs themselves")
                     gone.discard((module.path, ""))
             elif isinstance(node, ast.Name | ast.Attribute) and (module.path, dotted(node) or "") in gone:
                 _check_use(form, module, node)
+
+
+def _seed(node: ast.expr | None) -> str:
+    """A sampler's seed as text; empty where it is not written out."""
+    if node is None:
+        return "0"
+    return str(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, int) else ""
 
 
 def _read_loaders(program: Program, form: DdpForm, module: Module, name: str, shuffle: str) -> None:

@@ -16,7 +16,7 @@ from migrator.facts.bare import keyed_calls, unwrappings
 from migrator.facts.preparing import find_preparation
 from migrator.facts.program import Program
 from migrator.facts.reading import read_training
-from migrator.facts.syntax import Module, Span
+from migrator.facts.syntax import Module, Span, dotted
 from migrator.facts.training import Training
 
 NAME = "accelerator"
@@ -175,17 +175,30 @@ def _is_plain_class(program: Program, module: Module, constructor: ast.FunctionD
 
 def _all_known(program: Program, function: ast.FunctionDef | ast.ClassDef, known: int) -> bool:
     """True when every mention of the function's name is one of its known calls."""
+    is_method = any(isinstance(m.parents.get(function), ast.ClassDef) for m in program.modules)
     mentions = 0
     for module in program.modules:
         for node in module.nodes:
             name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-            if name == function.name and not (isinstance(node, ast.Attribute) and _is_of_library(module, node)):
+            if name == function.name and not (isinstance(node, ast.Attribute) and _is_another(module, node, is_method)):
                 mentions += 1
     return mentions == known
 
 
-def _is_of_library(module: Module, node: ast.Attribute) -> bool:
-    return (module.qualified(node) or "").startswith(("torch.", "numpy.", "torchvision."))
+def _is_another(module: Module, node: ast.Attribute, is_method: bool) -> bool:
+    """True for an attribute that is a library's, or an object's where a function of a module is looked for."""
+    if (module.qualified(node) or "").startswith(("torch.", "numpy.", "torchvision.")):
+        return True
+    root = node.value
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    found = module.lookup(root.id, module.scope_of.get(root, module.scope)) if isinstance(root, ast.Name) else None
+    objects = found is not None and all(b.kind != "import" and not _is_imported(b.value) for b in found[1])
+    return objects and not is_method  # `model.train()`
+
+
+def _is_imported(value: ast.AST | None) -> bool:
+    return isinstance(value, ast.Call) and (dotted(value.func) or "").endswith(("import_module", "__import__"))
 
 
 def _head(module: Module, function: ast.FunctionDef) -> Span:

@@ -17,7 +17,7 @@ from migrator.facts.syntax import Module, Span, dotted
 _GONE = frozenset(["setup_distributed", "share_random_numbers", "vary_seed_by_rank", "sync_buffers"])
 _GONE |= {"average_over_ranks", "keep_alike"}
 _FIRST = frozenset(["wrap_model", "SplitDataParallel"])
-_SAME = frozenset(["local_batch", "split_batches", "own_share", "from_rank_zero", "whole_batch"])
+_SAME = frozenset(["local_batch", "split_batches", "own_share", "from_rank_zero", "whole_batch", "in_shares"])
 _SUMS = frozenset(["sum_over_ranks", "mean_over_ranks"])
 _MODULE = re.compile(r"(^|\.)(ddp_utils|distributed_utils|multi_process|training_processes)(_\d+)?$")
 _SAYS = {  # how their docstrings begin, in a file that holds them itself
@@ -41,6 +41,10 @@ _SAYS = {  # how their docstrings begin, in a file that holds them itself
     "TiedOutputs": "Copies of outputs; on the way back every parameter",
     "map_tensors": "`value` rebuilt with `function` applied",
     "keep_alike": "Let every step of the optimizer take rank 0's gradients",
+    "in_shares": "The model for evaluation, as nn.DataParallel ran it",
+    "count_parts": "Into how many parts the tensors in `value` are cut",
+    "join_parts": "One output with the rows of all",
+    "map_parts": "`value` rebuilt with `function` applied",
     "rank_zero_first": "Let rank 0 do what is inside first",
 }
 _HELPERS = _GONE | _FIRST | _SAME | _SUMS | {"NoWriter", "rank_zero_first", "zeros_for_unused"}
@@ -65,6 +69,8 @@ class DdpForm:
     places: list[Undone] = field(default_factory=list)
     problems: list[tuple[Span, str]] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)  # of DistributedDataParallel, as `name=value`
+    seeds: set[str] = field(default_factory=set)  # of shuffling samplers; empty where it is no number
+    tells_epochs: bool = False  # `set_epoch` is called
 
 
 def read_helpers(program: Program, form: DdpForm) -> None:

@@ -17,7 +17,7 @@ from migrator.convert.conversion import Conversion
 from migrator.convert.pipeline import convert_program
 from migrator.write.files import encoded
 
-from .programs import ACCUMULATING, BY_HAND, CONTRASTIVE, FILES, PLAIN, TRAINER
+from .programs import ACCUMULATING, BY_HAND, CONTRASTIVE, FILES, LEFT_EARLY, PLAIN, TRAINER
 
 LIMIT = 900  # seconds for all runs; half a minute on a machine that does nothing else
 
@@ -87,7 +87,7 @@ def edited(folder: Path, name: str, *pairs: tuple[str, str]) -> Path:
     return path
 
 
-SPLIT = ", dataloader_config=DataLoaderConfiguration(split_batches=True)"
+CONFIGURED = "dataloader_config=DataLoaderConfiguration(split_batches=True, use_seedable_sampler=True),"
 PREPARED = "model, optimizer, train_loader = accelerator.prepare(model, optimizer, train_loader)"
 
 
@@ -142,11 +142,15 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     runs.add("contrastive.4", contrastive, 4)
     shares = edited(root / "contrastive", "shares.py", ("gather_batch(accelerator, model(inputs))", "model(inputs)"))
     runs.add("shares.2", shares, 2)
+    convert(root / "left", LEFT_EARLY)
+    runs.add("left.2", root / "left" / "train.py", 2)
+    untold = edited(root / "left", "untold.py", ("    loader.set_epoch(epoch)\n", ""))
+    runs.add("left, untold.2", untold, 2)
     runs.add("four", plain, 4, "--epochs", 1, "--out", "four.pt")
     defaults = edited(
         root / "plain",
         "defaults.py",
-        (SPLIT, ""),
+        (CONFIGURED, ""),
         (PREPARED, f"{PREPARED}\n    scheduler = accelerator.prepare(scheduler)"),
     )
     runs.add("defaults.2", defaults, 2, "--out", "defaults.pt")

@@ -16,7 +16,7 @@ parser.add_argument("--lr", type=float, default=0.1)
 parser.add_argument("--plateau", action="store_true")
 parser.add_argument("--resume", default="")
 parser.add_argument("--out", default="checkpoint.pt")
-history = {"lr": [], "rows": [], "accuracy": [], "counted": [], "loss": [], "weight": 0.0, "keys": []}
+history = {"lr": [], "rows": [], "accuracy": [], "counted": [], "loss": [], "weight": 0.0, "keys": [], "drawn": 0.0}
 
 
 class Linear(nn.Linear):
@@ -50,6 +50,7 @@ def main():
         optimizer.load_state_dict(checkpoint["optimizer"])
         start = checkpoint["epoch"]
     history["weight"] = float(sum(p.detach().abs().sum() for p in model.parameters()))
+    history["drawn"] = torch.rand(()).item()
     for epoch in range(start, args.epochs):
         loss = train(model, train_loader, criterion, optimizer, device)
         accuracy, counted = validate(model, val_loader, device)
@@ -269,6 +270,28 @@ ACCUMULATING = PLAIN.replace(
 )
 
 # A DistributedDataParallel program as people write it by hand; its batch size is that of each process.
+# Each epoch is left after two of its eight batches.
+LEFT_EARLY = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+history = {"samples": []}
+torch.manual_seed(0)
+loader = DataLoader(TensorDataset(torch.arange(64.0).unsqueeze(1)), batch_size=8, shuffle=True)
+model = nn.DataParallel(nn.Linear(1, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+for epoch in range(2):
+    for step, (inputs,) in enumerate(loader):
+        if step == 2:
+            break
+        loss = model(inputs).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        history["samples"] += inputs.flatten().tolist()
+"""
+
 BY_HAND = """\
 import argparse
 import os
@@ -298,7 +321,7 @@ def main():
     torch.set_default_dtype(torch.float64)
     train_set = TensorDataset(torch.randn(64, 4), torch.randint(3, (64,)))
     val_set = TensorDataset(torch.randn(36, 4), torch.randint(3, (36,)))
-    train_sampler = DistributedSampler(train_set, shuffle=False)
+    train_sampler = DistributedSampler(train_set)
     train_loader = DataLoader(train_set, batch_size=args.batch_size, sampler=train_sampler, num_workers=0)
     val_loader = DataLoader(val_set, batch_size=args.batch_size, sampler=DistributedSampler(val_set, shuffle=False))
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)).to(device)

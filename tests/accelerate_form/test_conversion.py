@@ -20,7 +20,10 @@ def test_the_accelerator_is_made_first_and_says_its_precision() -> None:
         PLAIN,
         """
         if __name__ == "__main__":
-            accelerator = Accelerator(mixed_precision="no", dataloader_config=DataLoaderConfiguration(split_batches=True))
+            accelerator = Accelerator(
+                mixed_precision="no",
+                dataloader_config=DataLoaderConfiguration(split_batches=True, use_seedable_sampler=True),
+            )
             main()
             accelerator.end_training()
         """,
@@ -44,6 +47,25 @@ def test_one_prepare_call_and_no_schedule_in_it() -> None:
         "MG305",
         target="accelerate",
     )
+
+
+@pytest.mark.parametrize("leaving", ["break", "return", "raise RuntimeError"])
+def test_a_loader_that_is_left_early_is_told_its_epoch(leaving: str) -> None:
+    source = training("pass")
+    told = "loader.set_epoch(epoch)"
+    assert told not in convert(source, target="accelerate").changes[0].after
+    line = "            optimizer.step()\n"
+    assert line in source
+    left = source.replace(line, f"{line}            if epoch > 7:\n                {leaving}\n")
+    after = convert(left, target="accelerate").changes[0].after
+    assert f"    for epoch in range(2):\n        {told}\n" in after
+
+
+def test_a_loop_within_a_step_may_be_left() -> None:
+    line = "            optimizer.step()\n"
+    inner = f"{line}            for one in (1, 2):\n                break\n"
+    after = convert(training("pass").replace(line, inner), target="accelerate").changes[0].after
+    assert "Accelerator(" in after and "set_epoch" not in after
 
 
 def test_backward_and_clipping() -> None:

@@ -22,7 +22,14 @@ Converted = Callable[..., tuple[Conversion, str]]
 def test_samplers_ranks_and_the_group_go(converted: Converted) -> None:
     conversion, after = converted(BY_HAND)
     assert not conversion.questions
-    for gone in ("DistributedSampler", "set_epoch", "init_process_group", "destroy_process_group", "DDP", "LOCAL_RANK"):
+    for gone in (
+        "DistributedSampler",
+        "train_sampler",
+        "init_process_group",
+        "destroy_process_group",
+        "DDP",
+        "LOCAL_RANK",
+    ):
         assert gone not in after, gone
     assert "model, optimizer, train_loader = accelerator.prepare(model, optimizer, train_loader)" in after
     assert "rank = accelerator.process_index" in after
@@ -32,9 +39,36 @@ def test_samplers_ranks_and_the_group_go(converted: Converted) -> None:
 
 def test_the_batch_of_a_process_stays_what_it_was(converted: Converted) -> None:
     conversion, after = converted(BY_HAND)
-    assert "split_batches" not in after and 'Accelerator(mixed_precision="no")' in after
-    assert "DataLoader(train_set, batch_size=args.batch_size, shuffle=False" in after
+    assert "split_batches" not in after
+    assert "DataLoader(train_set, batch_size=args.batch_size, shuffle=True" in after
     assert any("stays the batch of each process" in d.message for d in conversion.diagnostics)
+
+
+def test_the_order_of_the_samples_stays_what_it_was(converted: Converted) -> None:
+    """A seedable sampler draws as a DistributedSampler does: from the seed and the number of the epoch."""
+    _, after = converted(BY_HAND.replace("DistributedSampler(train_set)", "DistributedSampler(train_set, seed=5)"))
+    assert "DataLoaderConfiguration(use_seedable_sampler=True, data_seed=5)" in after
+    assert "    for epoch in range(args.epochs):\n        train_loader.set_epoch(epoch)\n" in after
+
+
+def test_an_order_that_is_not_shuffled_needs_no_seed(converted: Converted) -> None:
+    source = BY_HAND.replace("DistributedSampler(train_set)", "DistributedSampler(train_set, shuffle=False)")
+    _, after = converted(source)
+    assert 'Accelerator(mixed_precision="no")' in after
+    assert "DataLoader(train_set, batch_size=args.batch_size, shuffle=False" in after
+
+
+def test_a_seed_that_is_no_number_is_left_to_accelerate(converted: Converted) -> None:
+    """The processes may have different ones in the general stream; accelerate brings the order in line by itself."""
+    source = BY_HAND.replace("DistributedSampler(train_set)", "DistributedSampler(train_set, seed=args.epochs)")
+    conversion, after = converted(source)
+    assert not conversion.questions and "seedable" not in after
+
+
+def test_a_program_that_never_told_the_epoch_is_told_of_it(converted: Converted) -> None:
+    conversion, after = converted(BY_HAND.replace("        train_sampler.set_epoch(epoch)\n", ""))
+    assert "train_loader.set_epoch(epoch)" in after
+    assert any("had the order of the first" in d.message for d in conversion.diagnostics)
 
 
 def test_arguments_of_the_wrapper_become_a_handler(converted: Converted) -> None:

@@ -34,6 +34,19 @@ def test_a_plateau_is_waited_for(runs: Runs) -> None:
     assert runs["defaults, plateau.2"]["lr"] != expected
 
 
+def test_what_is_drawn_below_prepare_is_what_the_original_draws(runs: Runs) -> None:
+    """First weights, splits and random data further down: accelerate's default takes a number out of torch's stream."""
+    assert runs["plain.1"]["drawn"] == runs["plain.2"]["drawn"] == runs["four"]["drawn"] == runs["original"]["drawn"]
+    assert runs["defaults.2"]["drawn"] != runs["original"]["drawn"]
+
+
+def test_an_epoch_that_is_left_early_is_followed_by_another_order(runs: Runs) -> None:
+    samples, untold = runs["left.2"]["samples"], runs["left, untold.2"]["samples"]
+    assert len(samples) == len(untold) == 32  # two batches of 8 in each of two epochs
+    assert set(samples[:16]) != set(samples[16:])
+    assert untold[:16] == untold[16:]  # what accelerate makes of it by itself
+
+
 def test_figures_are_those_of_the_whole_set(runs: Runs) -> None:
     """The weights stand still, so that the same 37 samples must give the same figures."""
     assert runs["still.1"]["counted"] == runs["still.2"]["counted"] == [37] * 2
