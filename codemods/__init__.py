@@ -43,6 +43,7 @@ RULE_FILES = {
         "split_batches",
         "data_copies",
         "set_order",
+        "sampler_length",
     ),
     "model": (
         "wrap_model",
@@ -93,6 +94,7 @@ RULE_FILES = {
         "whole_objects",
         "load_device",
         "bare_keys",
+        "part_keys",
     ),
     "metrics": (
         "share_evaluation",

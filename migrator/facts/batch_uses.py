@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.loaders import DATA_LOADER
+from migrator.facts.model import Place
 from migrator.facts.reader import Reader, in_message, is_at
-from migrator.facts.syntax import Module, Scope, argument, dotted
+from migrator.facts.syntax import Module, Scope, Span, argument, dotted
 from migrator.facts.training import Loader
 
 _RATE = re.compile(r"(^|[._])(base_)?lr$|learning_rate|warm", re.IGNORECASE)
@@ -29,12 +30,24 @@ def check_batch_uses(reader: Reader, module: Module, loop: BatchLoop) -> None:
                 if any(is_at(value, places) for value in reader.resolver.values(owner, node.value)):
                     reader.obstacle(owner, node, f"{owner.segment(node)} would be the size of this process's batches")
             if isinstance(node, ast.Call) and dotted(node.func) == "len" and not in_message(owner, node):
-                asked = node.args[0] if node.args else node
-                if isinstance(asked, ast.Attribute) and asked.attr == "sampler":
-                    if any(is_at(value, places) for value in reader.resolver.values(owner, asked.value)):
-                        reader.order_obstacle(
-                            owner, node, f"{owner.segment(node)} would be that of this process's share"
-                        )
+                _check_sampler_length(reader, owner, node, places)
+
+
+def _check_sampler_length(reader: Reader, module: Module, node: ast.Call, places: set[Span]) -> None:
+    """`len(loader.sampler)`: the samples of an epoch, of which each process's own sampler has a share."""
+    asked = node.args[0] if node.args else node
+    if not isinstance(asked, ast.Attribute) or asked.attr != "sampler":
+        return
+    values = reader.resolver.values(module, asked.value)
+    if not any(is_at(value, places) for value in values):
+        return
+    own = {argument(value.node, "batch_sampler", 4) is not None for value in values if isinstance(value.node, ast.Call)}
+    if len(own) == 1 and all(is_at(value, places) for value in values):
+        note = "batches of the program's own" if own.pop() else ""
+        place = Place(module.span(asked), module.span(module.statement(asked)), module.segment(asked.value), note)
+        reader.training.sampler_lengths.append(place)
+    else:
+        reader.obstacle(module, node, f"{module.segment(node)} would be that of this process's share")
 
 
 def _check_batch_text(reader: Reader, loader: Loader) -> None:

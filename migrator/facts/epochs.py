@@ -6,13 +6,16 @@ In: a `Reader` and the training loop.  Out: the fields of `Training` about epoch
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 
 from migrator.facts.batch_loops import BatchLoop, draws_in
-from migrator.facts.loaders import is_counting
-from migrator.facts.random_draws import draws_random
+from migrator.facts.loaders import counts
+from migrator.facts.random_draws import drawn_streams, draws_random, seeded_streams
 from migrator.facts.reader import Reader, is_at
 from migrator.facts.syntax import FunctionNode, Module, Scope, dotted, names_in, walk
 from migrator.facts.training import Loader
+
+Statements = Sequence[tuple[Module, ast.stmt]]
 
 
 def read_epochs(reader: Reader, module: Module, loop: BatchLoop) -> None:
@@ -22,7 +25,7 @@ def read_epochs(reader: Reader, module: Module, loop: BatchLoop) -> None:
         owner, node = current
         for ancestor in owner.ancestors(node):
             if isinstance(ancestor, ast.For | ast.While):
-                if not _counts_epochs(ancestor):
+                if not _counts_epochs(reader, owner, ancestor):
                     reader.training.epoch_loop = owner.span(ancestor)
                     reader.order_obstacle(owner, ancestor, "epochs are not counted by a for loop")
                     _check_epoch_draws(reader, owner, ancestor, node)
@@ -50,8 +53,9 @@ def read_epochs(reader: Reader, module: Module, loop: BatchLoop) -> None:
         reader.training.epoch_loop = module.span(loop)  # there are no other turns
 
 
-def _counts_epochs(loop: ast.For | ast.While) -> bool:
-    return isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and is_counting(loop.iter)
+def _counts_epochs(reader: Reader, module: Module, loop: ast.For | ast.While) -> bool:
+    named = isinstance(loop, ast.For) and isinstance(loop.target, ast.Name)
+    return named and counts(reader.program, module, loop.iter)  # type: ignore[union-attr]
 
 
 def _epoch_found(reader: Reader, module: Module, epochs: ast.For, inner: ast.AST) -> None:
@@ -59,6 +63,8 @@ def _epoch_found(reader: Reader, module: Module, epochs: ast.For, inner: ast.AST
     reader.training.epoch_loop = module.span(epochs)
     reader.training.epoch_first = module.span(epochs.body[0])
     reader.training.epoch_name = epochs.target.id
+    if epochs.target.id.strip("_") == "" and not _is_read(epochs, epochs.target.id):
+        reader.training.epoch_unnamed = module.span(epochs.target)
     if any(
         epochs.target.id in names_in(t)
         for n in walk(epochs)
@@ -77,6 +83,10 @@ def _epoch_found(reader: Reader, module: Module, epochs: ast.For, inner: ast.AST
         reader.training.loader_in_epoch_scope = name
 
 
+def _is_read(epochs: ast.For, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in walk(epochs))
+
+
 def _check_epoch_draws(reader: Reader, module: Module, epochs: ast.For | ast.While, inner: ast.AST) -> None:
     """Random numbers that an epoch draws outside its batches: all processes would draw their own."""
     for statement in epochs.body:
@@ -84,6 +94,51 @@ def _check_epoch_draws(reader: Reader, module: Module, epochs: ast.For | ast.Whi
             continue
         if draws_random(reader.program, module, statement):
             reader.obstacle(module, statement, "random numbers are drawn between the epochs")
+    for owner, statement in _drawn_between_trainings(reader, module, epochs):
+        reader.obstacle(owner, statement, "random numbers are drawn between one training and the next")
+
+
+def _drawn_between_trainings(
+    reader: Reader, module: Module, node: ast.AST, before: Statements = (), after: Statements = (), depth: int = 4
+) -> Iterator[tuple[Module, ast.stmt]]:
+    """What draws in the turns of a loop around the epochs (folds, repeated runs), where the processes' streams have parted."""
+    inner = node
+    for ancestor in module.ancestors(node):
+        first, then = _beside(ancestor, inner)
+        before, after = [*((module, s) for s in first), *before], [*after, *((module, s) for s in then)]
+        if isinstance(ancestor, ast.For | ast.While):
+            yield from _drawn_in_turn(reader, before, after)
+        if isinstance(ancestor, FunctionNode):
+            for caller, site in reader.resolver.call_sites(ancestor) if depth else ():
+                yield from _drawn_between_trainings(reader, caller, site, before, after, depth - 1)
+            return
+        inner = ancestor
+
+
+def _beside(block: ast.AST, inner: ast.AST) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """What runs before and after a statement in its block; definitions run nothing."""
+    for name in ("body", "orelse", "finalbody"):
+        statements = getattr(block, name, ())
+        if isinstance(statements, list) and inner in statements:
+            at = statements.index(inner)
+            runs = [
+                [s for s in part if not isinstance(s, ast.FunctionDef | ast.ClassDef)]
+                for part in (statements[:at], statements[at:])
+            ]
+            return runs[0], runs[1][1:]
+    return [], []
+
+
+def _drawn_in_turn(reader: Reader, before: Statements, after: Statements) -> Iterator[tuple[Module, ast.stmt]]:
+    """A turn that first seeds a stream begins alike on all processes; behind its training they go on apart."""
+    seeded: frozenset[str] = frozenset()
+    for module, statement in before:
+        seeded |= seeded_streams(reader.program, module, statement)
+        if drawn_streams(reader.program, module, statement) - seeded:
+            yield module, statement
+    for module, statement in after:
+        if drawn_streams(reader.program, module, statement):
+            yield module, statement
 
 
 def _visible_loader(reader: Reader, module: Module, epochs: ast.For, loaders: list[Loader]) -> str | None:

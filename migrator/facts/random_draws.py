@@ -1,14 +1,16 @@
 """Code that draws random numbers.
 
-In: a statement or an expression.  Out: True when running it draws, also in the project's functions that it calls.
+In: a statement or an expression.  Out: whether running it draws, from which streams, and which of them it seeds, also in the
+project's functions that it calls.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, walk
+from migrator.facts.syntax import Module, argument, walk
 
 _RANDOM = (
     "torch.rand",
@@ -23,6 +25,23 @@ _RANDOM = (
     "numpy.random.",
     "random.",
 )
+# What draws unless it is given a stream or a seed of its own, by the name of that argument.
+_SPLITS = {
+    "torch.utils.data.random_split": "generator",
+    "torch.utils.data.dataset.random_split": "generator",
+    "sklearn.model_selection.train_test_split": "random_state",
+    "sklearn.utils.shuffle": "random_state",
+}
+# What puts streams of random numbers to a known place.
+_SEEDS = {
+    "torch.manual_seed": ("torch",),
+    "torch.random.manual_seed": ("torch",),
+    "numpy.random.seed": ("numpy",),
+    "random.seed": ("random",),
+    "accelerate.utils.set_seed": ("torch", "numpy", "random"),
+    "transformers.set_seed": ("torch", "numpy", "random"),
+    "pytorch_lightning.seed_everything": ("torch", "numpy", "random"),
+}
 # Methods of tensors and distributions that draw.
 _DRAWS = frozenset(
     ["normal_", "uniform_", "bernoulli", "bernoulli_", "random_", "exponential_", "multinomial", "rsample"]
@@ -31,15 +50,55 @@ _DRAWS = frozenset(
 
 def draws_random(program: Program, module: Module, node: ast.AST, depth: int = 3) -> bool:
     """True when running the code draws random numbers, also in the project's functions that it calls (not in models)."""
+    return any(True for _ in _drawn(program, module, node, depth))
+
+
+def drawn_streams(program: Program, module: Module, node: ast.AST) -> frozenset[str]:
+    """The streams (`torch`, `numpy`, `random`) that running the code draws from; seeding them is no draw."""
+    return frozenset(_stream(name) for name in _drawn(program, module, node, 3) if name not in _SEEDS)
+
+
+def seeded_streams(program: Program, module: Module, node: ast.AST, depth: int = 3) -> frozenset[str]:
+    """The streams that running the code puts to a known place, also in the project's functions that it calls."""
+    seeded: set[str] = set()
+    for call in walk(node):
+        if isinstance(call, ast.Call):
+            seeded.update(_SEEDS.get(program.external(module, call), ()))
+            for owner, function in _called(program, module, call, node, depth):
+                seeded.update(seeded_streams(program, owner, function, depth - 1))
+    return frozenset(seeded)
+
+
+def _drawn(program: Program, module: Module, node: ast.AST, depth: int) -> Iterator[str]:
+    """The names of what draws."""
     for call in walk(node):
         if not isinstance(call, ast.Call):
             continue
-        if program.external(module, call).startswith(_RANDOM):
-            return True
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _DRAWS:
-            return True
-        callee = program.resolver.callee(module, call)
-        if depth and callee is not None and isinstance(callee[1], ast.FunctionDef) and callee[1] is not node:
-            if draws_random(program, callee[0], callee[1], depth - 1):
-                return True
-    return False
+        name = program.external(module, call)
+        if name.startswith(_RANDOM) or (name in _SPLITS and argument(call, _SPLITS[name], None) is None):
+            yield name
+        elif isinstance(call.func, ast.Attribute) and call.func.attr in _DRAWS:
+            yield "torch"
+        for owner, function in _called(program, module, call, node, depth):
+            yield from _drawn(program, owner, function, depth - 1)
+
+
+def _called(
+    program: Program, module: Module, call: ast.Call, inside: ast.AST, depth: int
+) -> Iterator[tuple[Module, ast.FunctionDef]]:
+    """The project's function that a call runs; not the one that the call stands in."""
+    callee = program.resolver.callee(module, call)
+    if depth and callee is not None and isinstance(callee[1], ast.FunctionDef) and callee[1] is not inside:
+        yield callee[0], callee[1]
+
+
+def _stream(name: str) -> str:
+    head = name.partition(".")[0]
+    return "numpy" if head == "sklearn" else head
+
+
+def draws_itself(program: Program, module: Module, call: ast.Call) -> bool:
+    """True for a library's function, or a tensor's method, that draws."""
+    if program.external(module, call).startswith(_RANDOM):
+        return True
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _DRAWS

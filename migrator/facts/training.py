@@ -31,6 +31,8 @@ class Loader:
     drop_last: str | None
     workers: Span | None
     workers_text: str
+    sampler: Span | None = None  # a RandomSampler, which does what `shuffle=True` does
+    keeps_order: bool = False  # by a SequentialSampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class EvaluationLoop:
     model_calls: tuple[Span, ...]
     why_not: str = ""
     networks: tuple[str, ...] = ()  # that it runs without their wrapper, so that each process has its own statistics
+    averaged: tuple[Span, ...] = ()  # of its calls those whose outputs, one for each device, are averaged or added up
 
 
 @dataclass(slots=True)
@@ -64,6 +67,7 @@ class Training:
     epoch_loop: Span | None = None
     epoch_first: Span | None = None
     epoch_name: str = ""
+    epoch_unnamed: Span | None = None  # `_`, where nothing asks for the number of the epoch
     loader_in_epoch_scope: str = ""
     meters: tuple[Meter, ...] = ()
     loss: str = ""
@@ -73,7 +77,10 @@ class Training:
     evaluations: list[EvaluationLoop] = field(default_factory=list)
     obstacles: list[Place] = field(default_factory=list)
     left_out: list[Place] = field(default_factory=list)  # why a step may leave parameters out
+    drawn: list[Place] = field(default_factory=list)  # random rows that a process draws for its own samples
     others: list[Training] = field(
         default_factory=list
     )  # of loops beside this one: epochs and where batches become whole
     order_obstacles: list[Place] = field(default_factory=list)  # against a DistributedSampler only
+    # `loader.sampler` whose length is asked: the text is the loader's, a note says that its batch sampler is an own one
+    sampler_lengths: list[Place] = field(default_factory=list)

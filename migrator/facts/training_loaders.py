@@ -14,10 +14,9 @@ from migrator.facts.glances import is_only_looked_at
 from migrator.facts.loaders import is_endless, is_none, is_stream, iterated, loaders_at, unpacks_harmless
 from migrator.facts.random_draws import draws_random
 from migrator.facts.reader import Reader
-from migrator.facts.settled import stays_off
+from migrator.facts.samplers import is_always_none, keeps_order, shuffling
 from migrator.facts.syntax import Module, argument, has_unpacking
 from migrator.facts.training import Loader
-from migrator.facts.values import Value
 
 
 def read_loader(
@@ -57,6 +56,7 @@ def loader_of(reader: Reader, module: Module, call: ast.Call, training: bool) ->
     sampler = argument(call, "sampler", 3)
     workers = argument(call, "num_workers", 5)
     drop_last = argument(call, "drop_last", 8)
+    random = shuffling(reader.program, module, call) if sampler is not None else None
     statement = module.statement(call)
     if training:
         if has_unpacking(call) and not unpacks_harmless(reader.program, module, call):
@@ -73,9 +73,9 @@ def loader_of(reader: Reader, module: Module, call: ast.Call, training: bool) ->
         if own_batches is not None and _draws_batches(reader, module, own_batches):
             reader.obstacle(module, own_batches, "its batches are drawn one by one, among the program's other draws")
         for given in (sampler, own_batches):
-            if given is not None and is_endless(reader.program, module, given):
+            if given is not None and random is None and is_endless(reader.program, module, given):
                 reader.obstacle(module, given, "its sampler may never end")
-        if sampler is not None and not _is_always_none(reader, module, sampler):
+        if sampler is not None and random is None and not is_always_none(reader.program, module, sampler):
             reader.order_obstacle(module, sampler, "samples are drawn by a sampler of the program's own")
         collate = argument(call, "collate_fn", 6)
         if collate is not None and not is_none(collate) and not keeps_rows(reader.program, module, collate):
@@ -86,11 +86,11 @@ def loader_of(reader: Reader, module: Module, call: ast.Call, training: bool) ->
             reader.obstacle(module, batch, "the loader gives one item at a time")
         elif isinstance(batch, ast.Constant) and isinstance(batch.value, int) and batch.value % 2:
             reader.obstacle(module, batch, f"batches of {batch.value} samples cannot be divided")
-        if shuffle is None or (isinstance(shuffle, ast.Constant) and not shuffle.value):
+        if random is None and (shuffle is None or (isinstance(shuffle, ast.Constant) and not shuffle.value)):
             reader.order_obstacle(module, call, "the loader does not shuffle, so the order of its batches may matter")
         if dataset is not None and is_stream(reader.program, module, dataset):
             reader.obstacle(module, dataset, "the data set is a stream")
-        if module.enclosing(call, ast.For, ast.While) is not None:
+        if _outlives_its_loader(reader, module, module.enclosing(call, ast.For, ast.While)):
             reader.order_obstacle(module, call, "the loader is made anew inside a loop")
         if not (
             isinstance(statement, ast.Assign) and statement.value is call and len(statement.targets) == 1
@@ -109,8 +109,10 @@ def loader_of(reader: Reader, module: Module, call: ast.Call, training: bool) ->
         batch_text=module.segment(batch) if batch is not None else "",
         shuffle=module.span(shuffle) if shuffle is not None else None,
         shuffle_keyword=any(k.arg == "shuffle" for k in call.keywords),
-        has_none_sampler=sampler is not None,
+        has_none_sampler=sampler is not None and random is None,
         shuffled=bool(shuffle.value) if isinstance(shuffle, ast.Constant) else None,
+        sampler=random,
+        keeps_order=sampler is not None and keeps_order(reader.program, module, call),
         drop_last=module.segment(drop_last) if drop_last is not None else None,
         workers=module.span(workers) if workers is not None else None,
         workers_text=module.segment(workers) if workers is not None else "",
@@ -123,6 +125,15 @@ def _is_made_on_import(reader: Reader, module: Module, call: ast.Call) -> bool:
         return False
     last = module.name.rpartition(".")[2]
     return any(last in name.split(".") for other in reader.program.modules for name in other.imported_modules)
+
+
+def _outlives_its_loader(reader: Reader, module: Module, loop: ast.AST | None) -> bool:
+    """True where one model is trained with a loader that each turn of the loop makes anew, so that each begins with the
+    order of the first; false where the turns (folds, settings to be compared) have a model of their own as well."""
+    if loop is None:
+        return False
+    turn = module.span(loop)
+    return not all(turn.path == wrap.at.path and turn.contains(wrap.at) for wrap in reader.program.wraps)
 
 
 def _draws_batches(reader: Reader, module: Module, node: ast.expr) -> bool:
@@ -156,19 +167,3 @@ def _draws_in_loop(reader: Reader, module: Module, call: ast.Call) -> bool:
     sites = reader.resolver.call_sites(function)
     again = any(caller.enclosing(site, ast.For, ast.While) is not None for caller, site in sites)
     return again and draws_random(reader.program, module, function)
-
-
-def _is_always_none(reader: Reader, module: Module, node: ast.expr) -> bool:
-    """`None`, or a name that is never anything else (`train_sampler = None` of an old template)."""
-    values = [v for v in reader.resolver.values(module, node) if not _is_of_own_branch(reader, v)]
-    return is_none(node) or (bool(values) and all(v.kind == "constant" and is_none(v.node) for v in values))
-
-
-def _is_of_own_branch(reader: Reader, value: Value) -> bool:
-    """A sampler of a distributed branch that is not taken."""
-    return (
-        value.name.endswith("DistributedSampler")
-        and value.module is not None
-        and value.node is not None
-        and stays_off(reader.program, value.module, value.node)
-    )

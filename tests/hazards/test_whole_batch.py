@@ -349,7 +349,7 @@ def test_a_part_that_gets_a_new_value_behind_the_call_is_put_together_once() -> 
     ]
 
 
-def test_the_sampler_stays_where_its_length_is_asked() -> None:
+def test_the_length_of_a_sampler_is_asked_of_the_data_set() -> None:
     asked: Edit = (LOSS, LOSS + "            loss = loss / len(loader.sampler)\n")
     conversion = convert_program(Path("train.py"), Options(), Source("train.py", edited(SUM, asked)))
-    assert conversion.way == "batch" and "len(loader.sampler)" in conversion.reason
+    assert conversion.way == "distributed" and "loss / len(loader.dataset)" in conversion.changes[0].after
