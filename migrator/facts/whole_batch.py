@@ -13,13 +13,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from migrator.facts.batch_loops import BatchLoop
-from migrator.facts.flow import NO_TENSORS, Flow, Obstacles
+from migrator.facts.flow import Flow
 from migrator.facts.given import Given, given_by
 from migrator.facts.left_over import read_behind
 from migrator.facts.model_calls import model_called
+from migrator.facts.obstacles import Obstacles
 from migrator.facts.parameters import is_parameter
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.random_draws import draws_random
+from migrator.facts.row_methods import NO_TENSORS
 from migrator.facts.statistics import may_keep_statistics
 from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking, names_in
 
