@@ -23,12 +23,13 @@ from migrator.facts.phases import runs_beside
 from migrator.facts.program import Program
 from migrator.facts.reader import Reader
 from migrator.facts.shares import read_shares
+from migrator.facts.step_functions import Step
 from migrator.facts.syntax import Module
 from migrator.facts.trained import check_optimizers
 from migrator.facts.training import Training
 from migrator.facts.training_loaders import read_loader
 from migrator.facts.unfit import unfit
-from migrator.facts.whole_batch import Step, whole_batch
+from migrator.facts.whole_batch import whole_batch
 
 
 def read_training(program: Program, loss: str = "auto", find_unused: bool = False) -> Training:
