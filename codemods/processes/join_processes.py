@@ -63,7 +63,7 @@ def _leave(context: Context, last: Span, dist: str) -> tuple[Edit, ...]:
     leave = f"{dist}.destroy_process_group()\n"
     status = context.program.exit_status(last)
     if status is None:
-        block = context.program.module_at(last).line_text(last.line).startswith(_BLOCKS)
+        block = context.program.text(last).startswith(_BLOCKS)
         return (InsertAfter(last, f"\n{leave}" if block else leave),)  # a script without a function ends in its loop
     if status.at == status.statement:
         return (InsertBefore(last, leave, last=True),)

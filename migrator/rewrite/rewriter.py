@@ -310,7 +310,8 @@ class Rewriter(cst.CSTTransformer):
             moved[index] = self.unreplaced.get(key, self.updated[key])
         parsed = with_holes(parsed, moved)
         nodes: list[Any] = list(parsed.body)
-        nodes[0] = nodes[0].with_changes(leading_lines=[*parsed.header, *nodes[0].leading_lines])
+        above = [line.with_changes(indent=line.comment is not None) for line in parsed.header]
+        nodes[0] = nodes[0].with_changes(leading_lines=[*above, *nodes[0].leading_lines])
         self.made += [(labelled, node) for node in nodes]
         return nodes
 

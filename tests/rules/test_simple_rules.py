@@ -83,6 +83,17 @@ def test_processes_meet_before_anything_and_part_at_the_end():
     assert lines.index("main()", guard) > guard + 1
 
 
+def test_a_guard_of_one_line_and_a_loop_in_a_guard_end_without_stray_blanks():
+    guarded = "if __name__ == '__main__':"
+    text = training("pass").replace('if __name__ == "__main__":\n    main()', f"{guarded} main()")
+    assert text.endswith(f"{guarded} main()\n")
+    after = check_rewrite(text, "setup_distributed()", "MG101").changes[0].after
+    assert after.endswith("    main()\n    dist.destroy_process_group()\n")
+    looped = text.replace(f"{guarded} main()\n", f"{guarded}\n    for turn in range(2):\n        main()\n")
+    after = check_rewrite(looped, "setup_distributed()", "MG101").changes[0].after
+    assert after.endswith("        main()\n\n    dist.destroy_process_group()\n")
+
+
 def test_each_process_reads_its_share_in_a_new_order_each_epoch():
     conversion = check_rewrite(training("pass"), "for inputs, targets in loader:", "MG201")
     after = conversion.changes[0].after
