@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from migrator.facts.syntax import dotted
+from migrator.facts.nodes import dotted
 
 
 def is_announcement(call: ast.Call) -> bool:

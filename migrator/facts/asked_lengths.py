@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.nodes import dotted
 from migrator.facts.reader import Reader, in_message, is_at
-from migrator.facts.syntax import Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 
 _ATTRIBUTES = frozenset(["dataset", "sampler", "batch_sampler"])
 _BARS = frozenset(["Bar", "progress_bar", "ProgressMeter"])

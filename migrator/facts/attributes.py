@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from migrator.facts import chosen
-from migrator.facts.syntax import Module, dotted
+from migrator.facts.nodes import dotted
+from migrator.facts.syntax import Module
 from migrator.facts.values import Value, definition_value
 
 if TYPE_CHECKING:

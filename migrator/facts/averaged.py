@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from migrator.facts.nodes import names_in
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, names_in
+from migrator.facts.syntax import Module
 
 
 def averaged_outputs(program: Program) -> Iterator[tuple[Module, ast.Call]]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, dotted
+from migrator.facts.syntax import Module
 
 _FUNCTION = "torch.autograd.Function"
 

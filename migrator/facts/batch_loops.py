@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from migrator.facts.iterators import Loaders, drawn_from, is_inside_iterator, loaders_behind, loaders_in
 from migrator.facts.loaders import is_counting
+from migrator.facts.nodes import FunctionNode, dotted, names_in
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, dotted, names_in
+from migrator.facts.syntax import Module
 
 BatchLoop = ast.For | ast.While
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from migrator.facts.batch_values import BatchValues
+from migrator.facts.nodes import dotted, names_in
 from migrator.facts.row_methods import NO_TENSORS
-from migrator.facts.syntax import dotted, names_in
 
 _OTHER_SIZE = re.compile(r"\.(shape\[[1-9]\d*\]|size\([1-9]\d*\))$")
 _IN_COMMON = frozenset(["dtype", "device", "ndim", "dim", "is_cuda", "is_floating_point"])

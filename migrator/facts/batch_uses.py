@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.loaders import DATA_LOADER
 from migrator.facts.model import Place
+from migrator.facts.nodes import argument, dotted
 from migrator.facts.reader import Reader, in_message, is_at
-from migrator.facts.syntax import Module, Scope, Span, argument, dotted
+from migrator.facts.scopes import Scope
+from migrator.facts.syntax import Module, Span
 from migrator.facts.training import Loader
 
 _RATE = re.compile(r"(^|[._])(base_)?lr$|learning_rate|warm", re.IGNORECASE)

@@ -15,11 +15,12 @@ from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.given import Given, given_by
 from migrator.facts.model_calls import model_called
 from migrator.facts.model_settings import is_setting
+from migrator.facts.nodes import argument, dotted, has_unpacking, names_in, walk
 from migrator.facts.obstacles import ObstacleCount, Obstacles
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.random_draws import draws_random
 from migrator.facts.row_methods import NO_TENSORS, ROWWISE, TAKES_OVER, mixes_rows
-from migrator.facts.syntax import Module, Span, argument, dotted, has_unpacking, names_in, walk
+from migrator.facts.syntax import Module, Span
 
 
 class BatchValues:

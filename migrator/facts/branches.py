@@ -10,8 +10,9 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from migrator.facts.nodes import argument, dotted, names_in, walk
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, argument, dotted, names_in, walk
+from migrator.facts.syntax import Module, Span
 
 _MEASURES = frozenset(
     ["shape", "size", "dim", "ndim", "dtype", "device", "is_cuda", "requires_grad", "training", "numel"]

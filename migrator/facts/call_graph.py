@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from migrator.facts import chosen
 from migrator.facts.definitions import is_abstract
-from migrator.facts.syntax import Module, dotted
+from migrator.facts.nodes import dotted
+from migrator.facts.syntax import Module
 from migrator.facts.values import Value
 
 if TYPE_CHECKING:

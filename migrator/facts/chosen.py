@@ -9,7 +9,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from migrator.facts.syntax import Module, dotted
+from migrator.facts.nodes import dotted
+from migrator.facts.syntax import Module
 from migrator.facts.values import Value
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.nodes import argument, dotted, names_in
 from migrator.facts.program import Program
 from migrator.facts.random_draws import draws_random
-from migrator.facts.syntax import Module, argument, dotted, names_in
+from migrator.facts.syntax import Module
 
 _DEFAULT = frozenset(
     f"torch.utils.data.{name}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 
 from migrator.facts.code import Code
+from migrator.facts.nodes import FunctionNode
 from migrator.facts.reach import is_main_guard
-from migrator.facts.syntax import FunctionNode, Module, Span
+from migrator.facts.syntax import Module, Span
 
 
 def tests_around(code: Code, statement: Span) -> list[str]:

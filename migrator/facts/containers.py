@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from migrator.facts import chosen
-from migrator.facts.syntax import FunctionNode, Module, dotted
+from migrator.facts.nodes import FunctionNode, dotted
+from migrator.facts.syntax import Module
 from migrator.facts.values import Value
 
 if TYPE_CHECKING:

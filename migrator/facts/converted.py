@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import re
 
+from migrator.facts.nodes import dotted
 from migrator.facts.resolve import Resolver
-from migrator.facts.syntax import Module, dotted
+from migrator.facts.syntax import Module
 
 # Definitions that an earlier conversion put there.
 _OURS = frozenset(

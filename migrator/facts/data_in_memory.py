@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from migrator.facts.nodes import argument
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, argument
+from migrator.facts.syntax import Module, Span
 
 _READS = frozenset(["numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "pickle.load", "scipy.io.loadmat"])
 

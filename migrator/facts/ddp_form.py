@@ -10,9 +10,10 @@ from __future__ import annotations
 import ast
 import re
 
+from migrator.facts.nodes import argument, dotted, has_unpacking
 from migrator.facts.own_ddp import DdpForm, Undone, helper_calls, inside_helper, read_helpers, read_silence, remove
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, argument, dotted, has_unpacking
+from migrator.facts.syntax import Module
 
 DIST = "torch.distributed."
 _LEFT_OUT = {

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from migrator.facts.syntax import Module, Scope
+from migrator.facts.scopes import Scope
+from migrator.facts.syntax import Module
 
 _STAR_EXPORTS = frozenset({"torch.nn.Module", "torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
 

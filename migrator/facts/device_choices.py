@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 
 _CHOICE = 'torch.device("cuda"iftorch.cuda.is_available()else"cpu")'
 _SHOWS = frozenset(["print", "str", "info", "format", "debug", "log", "write"])

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.nodes import argument
 from migrator.facts.program import Program
-from migrator.facts.syntax import Span, argument
+from migrator.facts.syntax import Span
 
 
 def named_devices(program: Program) -> tuple[Span, tuple[str, ...]] | None:

@@ -9,7 +9,8 @@ from migrator.facts.announcing import is_announcement
 from migrator.facts.code import Code
 from migrator.facts.converted import is_settled
 from migrator.facts.model import DeviceLiteral, GuardFact, Place, Wrap
-from migrator.facts.syntax import Module, Span, dotted
+from migrator.facts.nodes import dotted
+from migrator.facts.syntax import Module, Span
 
 
 def device_literals(code: Code, joined: bool) -> list[DeviceLiteral]:

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator
 
 from migrator.facts.model import Clock, Effect
-from migrator.facts.syntax import FunctionNode, Module, Scope, argument, dotted
+from migrator.facts.nodes import FunctionNode, argument, dotted
+from migrator.facts.scopes import Scope
+from migrator.facts.syntax import Module
 
 # name → (kind, position of the path, keyword of the path)
 _CALLS: dict[str, tuple[str, int, str]] = {

@@ -10,8 +10,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from migrator.facts.nodes import FunctionNode, dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 
 _EXITS = frozenset({"sys.exit", "exit", "quit"})
 # Runners that end the program when the function that they run is done.

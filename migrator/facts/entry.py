@@ -13,8 +13,9 @@ from migrator.facts import effects as effects_of
 from migrator.facts.code import Code
 from migrator.facts.import_time import acting_import
 from migrator.facts.model import Entry, Place
+from migrator.facts.nodes import FunctionNode
 from migrator.facts.reach import is_main_guard
-from migrator.facts.syntax import FunctionNode, Module, Span
+from migrator.facts.syntax import Module, Span
 from migrator.facts.wrap_calls import WrapCalls
 
 _SHARED = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader", "torch.cuda.device_count")

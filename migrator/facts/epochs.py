@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from migrator.facts.batch_loops import BatchLoop, draws_in
 from migrator.facts.loaders import counts
+from migrator.facts.nodes import FunctionNode, dotted, names_in, walk
 from migrator.facts.random_draws import drawn_streams, draws_random, seeded_streams
 from migrator.facts.reader import Reader, is_at
-from migrator.facts.syntax import FunctionNode, Module, Scope, dotted, names_in, walk
+from migrator.facts.scopes import Scope
+from migrator.facts.syntax import Module
 from migrator.facts.training import Loader
 
 Statements = Sequence[tuple[Module, ast.stmt]]

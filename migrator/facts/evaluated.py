@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.nodes import dotted, names_in
 from migrator.facts.past_wrapper import given_for, is_past_wrapper
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, dotted, names_in
+from migrator.facts.syntax import Module
 
 _COPIES = frozenset(["deepcopy", "AveragedModel", "ModelEma", "ModelEmaV2", "ModelEmaV3", "ExponentialMovingAverage"])
 

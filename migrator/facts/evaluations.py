@@ -12,9 +12,10 @@ from migrator.facts.batch_loops import BatchLoop, loaders_of
 from migrator.facts.evaluated import is_always_wrapped, unshared_networks
 from migrator.facts.flow import Flow
 from migrator.facts.loaders import for_loops
+from migrator.facts.nodes import argument, has_unpacking
 from migrator.facts.reader import Reader
 from migrator.facts.shares import meters_of
-from migrator.facts.syntax import Module, Span, argument, has_unpacking
+from migrator.facts.syntax import Module, Span
 from migrator.facts.training import EvaluationLoop
 from migrator.facts.training_loaders import loader_of
 

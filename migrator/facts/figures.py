@@ -10,7 +10,7 @@ import ast
 import re
 
 from migrator.facts.batch_values import BatchValues
-from migrator.facts.syntax import dotted, walk
+from migrator.facts.nodes import dotted, walk
 from migrator.facts.values import Value
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from migrator.facts.alone import run_by_one
 from migrator.facts.caches import is_cache
 from migrator.facts.made_files import asked_about, is_made, whole_question
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 from migrator.facts.uniform import waits_for_all
 
 _DRAWS = ("torch.rand", "torch.utils.data.random_split", "torch.normal", "numpy.random.", "random.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from migrator.facts.code import Code
-from migrator.facts.syntax import argument
+from migrator.facts.nodes import argument
 
 
 def flags(code: Code) -> frozenset[str]:

@@ -12,8 +12,9 @@ from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.batch_values import BatchValues
 from migrator.facts.figures import Figures
 from migrator.facts.given import Given
+from migrator.facts.nodes import dotted, names_in, walk
 from migrator.facts.obstacles import Obstacles
-from migrator.facts.syntax import Module, dotted, names_in, walk
+from migrator.facts.syntax import Module
 
 _METER_METHODS = frozenset(
     [

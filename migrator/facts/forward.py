@@ -11,8 +11,9 @@ import ast
 from collections.abc import Iterator
 
 from migrator.facts.branches import Branches, is_own
+from migrator.facts.nodes import argument, dotted, walk
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, argument, dotted, walk
+from migrator.facts.syntax import Module, Span
 from migrator.facts.values import Value
 
 Against = tuple[Module, ast.AST, str]

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from migrator.facts.batch_loops import BatchLoop, draws_in
 from migrator.facts.iterators import loaders_in
+from migrator.facts.nodes import dotted, names_in
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, dotted, names_in
+from migrator.facts.syntax import Module
 
 
 @dataclass(frozen=True, slots=True)

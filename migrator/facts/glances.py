@@ -9,8 +9,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from migrator.facts.nodes import dotted, names_in
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, dotted, names_in
+from migrator.facts.syntax import Module
 
 _SHOWS = re.compile(
     r"(^|[._])(print|log|logger|logging|writer|plt|ax|axes|vis|viz|wandb|imshow|imsave|save_image)(\.|$)"

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator
 
 from migrator.facts.model import DeviceLiteral
+from migrator.facts.nodes import names_in
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, names_in
+from migrator.facts.syntax import Module
 
 _GPU = re.compile(r"(^|[._])(gpu|(gpu|cuda|device)_?(id|index|idx|num|no))$", re.IGNORECASE)
 _LIST = re.compile(r"(^|\.)ids$|(^|[._])(gpus|devices|(gpu|cuda|device)_?(ids|list))$", re.IGNORECASE)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Span, dotted
+from migrator.facts.syntax import Span
 from migrator.facts.wrapper_names import DATA_PARALLEL
 
 HANDED = "wraps a model under another name: write `nn.DataParallel(model)` where it is called, and run again"

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from migrator.facts.bare import keyed_calls, unwrappings
+from migrator.facts.nodes import dotted
 from migrator.facts.preparing import find_preparation
 from migrator.facts.program import Program
 from migrator.facts.reading import read_training
-from migrator.facts.syntax import Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 from migrator.facts.training import Training
 
 NAME = "accelerator"

@@ -10,8 +10,9 @@ import ast
 
 from migrator.facts import effects as effects_of
 from migrator.facts.code import Code
+from migrator.facts.nodes import FunctionNode
 from migrator.facts.reach import is_main_guard
-from migrator.facts.syntax import FunctionNode, Module
+from migrator.facts.syntax import Module
 
 _KINDS = ("write", "remove", "open", "download", "sink", "prompt")
 _DEPTH = 4

@@ -11,7 +11,8 @@ from functools import cached_property
 
 from migrator.facts.code import Code
 from migrator.facts.model import GuardFact, Wrap
-from migrator.facts.syntax import FunctionNode, Module, Span, argument, dotted, names_in
+from migrator.facts.nodes import FunctionNode, argument, dotted, names_in
+from migrator.facts.syntax import Module, Span
 
 # Words of a condition that are no flag of the program.
 _LIBRARY_WORD = re.compile(

@@ -12,8 +12,9 @@ import ast
 from collections.abc import Iterator
 
 from migrator.facts.loaders import iterated, loaders_at
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, dotted
+from migrator.facts.syntax import Module
 from migrator.facts.values import Value
 
 Loaders = list[tuple[Module, ast.Call]]

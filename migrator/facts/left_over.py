@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 
 from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.flow import Flow
-from migrator.facts.syntax import Module, dotted, names_in, walk
+from migrator.facts.nodes import dotted, names_in, walk
+from migrator.facts.syntax import Module
 
 _COLLECTS = frozenset(["append", "extend", "add", "push", "insert", "put", "accumulate", "record", "add_batch"])
 

@@ -13,8 +13,9 @@ from typing import Literal
 
 from migrator.facts.loaders import DATA_LOADER
 from migrator.facts.model import Wrap
+from migrator.facts.nodes import FunctionNode, dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 from migrator.facts.values import Value
 from migrator.facts.wrapper_names import DATA_PARALLEL, DISTRIBUTED
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 
 from migrator.facts.model import Place
+from migrator.facts.nodes import argument, has_unpacking, names_in
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, argument, has_unpacking, names_in
+from migrator.facts.syntax import Module
 
 _MODEL_METHODS = frozenset(
     ["cuda", "to", "eval", "train", "parameters", "state_dict", "load_state_dict", "module", "half"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from migrator.facts.nodes import argument, has_unpacking
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, argument, has_unpacking
+from migrator.facts.syntax import Module
 
 # name → position of the argument that makes the mean weighted, or -1 where weights stay element by element
 _CLASSES = {

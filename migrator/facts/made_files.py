@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 
 _ASKS = frozenset(["os.path.exists", "os.path.isdir", "os.path.isfile", "os.path.lexists"])
 _METHODS = frozenset(["exists", "is_dir", "is_file"])

@@ -10,9 +10,10 @@ import ast
 
 from migrator.facts.batch_values import BatchValues
 from migrator.facts.model_calls import model_called
+from migrator.facts.nodes import names_in
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.statistics import may_keep_statistics
-from migrator.facts.syntax import Module, names_in
+from migrator.facts.syntax import Module
 
 _NO_CALLS = frozenset(["train", "eval", "state_dict", "zero_grad", "parameters", "named_parameters", "load_state_dict"])
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, dotted
+from migrator.facts.syntax import Module
 
 
 def is_setting(program: Program, module: Module, node: ast.expr) -> bool:

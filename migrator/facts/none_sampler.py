@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from migrator.facts.nodes import argument
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, argument
+from migrator.facts.syntax import Module, Span
 
 
 @dataclass(frozen=True, slots=True)

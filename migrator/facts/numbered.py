@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 
 from migrator.facts.model import Place
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Scope, Span, dotted
+from migrator.facts.scopes import Scope
+from migrator.facts.syntax import Module, Span
 
 _LISTINGS = frozenset(["glob.glob", "os.listdir"])
 _TESTS = frozenset(["os.path.exists", "os.path.isdir", "os.path.isfile", "os.path.lexists"])

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from migrator.facts import losses
+from migrator.facts.nodes import FunctionNode, argument, dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, Span, argument, dotted
+from migrator.facts.syntax import Module, Span
 
 _Node = TypeVar("_Node", bound=ast.AST)
 _TO_NUMBER = frozenset({"data", "cpu", "detach", "numpy"})

@@ -9,8 +9,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from migrator.facts.nodes import argument
 from migrator.facts.program import Program
-from migrator.facts.syntax import Span, argument
+from migrator.facts.syntax import Span
 
 _OLD = ("size_average", "reduce")
 

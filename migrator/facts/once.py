@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from migrator.facts.model import Effect
+from migrator.facts.nodes import FunctionNode, dotted, names_in, walk
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, Span, dotted, names_in, walk
+from migrator.facts.syntax import Module, Span
 
 _GUARDED_KINDS = frozenset({"write", "remove", "shell", "open", "download", "folder"})
 _RANDOM = ("torch.rand", "torch.randn", "torch.randint", "torch.randperm", "numpy.random.", "random.")

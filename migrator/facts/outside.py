@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from migrator.facts.model import Place
+from migrator.facts.nodes import argument, names_in
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, argument, names_in
+from migrator.facts.syntax import Module
 from migrator.facts.values import Value
 
 _LAYER = re.compile(r"torch\.nn\.(\w+\.)*[A-Z]\w*$")

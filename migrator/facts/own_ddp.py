@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 
 # Helpers of an earlier conversion: what is left of a call of each where there is one process.
 _GONE = frozenset(["setup_distributed", "share_random_numbers", "vary_seed_by_rank", "sync_buffers"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.nodes import argument
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, argument
+from migrator.facts.syntax import Module
 
 
 def is_parameter(program: Program, module: Module, node: ast.AST) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.nodes import argument, dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, argument, dotted
+from migrator.facts.syntax import Module
 
 
 def is_past_wrapper(program: Program, module: Module, node: ast.AST, depth: int = 4) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from migrator.facts.nodes import FunctionNode
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module
+from migrator.facts.syntax import Module
 
 _DEPTH = 6
 

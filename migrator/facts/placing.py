@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from migrator.facts.model import Wrap
+from migrator.facts.nodes import dotted
 from migrator.facts.preparing import Named, Preparation, kept_before
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 from migrator.facts.training import Training
 
 _DEVICE = re.compile(r"(\w+\.)*(device|dev)|torch\.device\(.*\)|[\"'](cuda|cpu)(:\d+)?[\"']|(\w+\.)*(local_)?rank|gpu")

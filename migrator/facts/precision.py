@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from migrator.facts.nodes import argument
 from migrator.facts.program import Program
 from migrator.facts.reach import is_main_guard
-from migrator.facts.syntax import Module, Span, argument
+from migrator.facts.syntax import Module, Span
 
 OLD_NAMES = frozenset(
     {

@@ -12,8 +12,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from migrator.facts.nodes import FunctionNode, dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, Scope, Span, dotted
+from migrator.facts.scopes import Scope
+from migrator.facts.syntax import Module, Span
 from migrator.facts.training import Training
 from migrator.facts.values import Value
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from migrator.facts.nodes import argument, walk
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, argument, walk
+from migrator.facts.syntax import Module
 
 _RANDOM = (
     "torch.rand",

@@ -9,9 +9,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from migrator.facts.nodes import FunctionNode, dotted
 from migrator.facts.program import Program
+from migrator.facts.scopes import Scope
 from migrator.facts.steps import OptimizerStep
-from migrator.facts.syntax import FunctionNode, Module, Scope, Span, dotted
+from migrator.facts.syntax import Module, Span
 from migrator.facts.training import Loader, Training
 from migrator.facts.values import Value
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from migrator.facts.syntax import Module, dotted
+from migrator.facts.nodes import dotted
+from migrator.facts.syntax import Module
 
 
 def is_main_guard(node: ast.AST) -> bool:

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 
 from migrator.facts.downloads import fetching_groups
 from migrator.facts.model import Place
+from migrator.facts.nodes import FunctionNode, argument, dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, Scope, Span, argument, dotted
+from migrator.facts.scopes import Scope
+from migrator.facts.syntax import Module, Span
 from migrator.facts.uniform import waits_for_all
 
 _WRITES = ("write", "open", "download")

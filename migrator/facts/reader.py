@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 
 from migrator.facts.model import Place
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 from migrator.facts.training import Training
 from migrator.facts.values import Value
 

@@ -12,8 +12,9 @@ import ast
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 
 _SHOWING = ("matplotlib.", "seaborn.", "plotly.", "IPython.", "bokeh.", "altair.")
 _SHOWN = frozenset({"display", "plot", "show", "imshow", "hist", "scatter", "subplots", "figure", "legend"})

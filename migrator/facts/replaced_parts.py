@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.nodes import dotted
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, dotted
+from migrator.facts.syntax import Module
 
 _VALUES = frozenset(["data", "grad", "training", "requires_grad"])  # what is written into a part, or said about it
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from migrator.facts.nodes import argument, dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Span, argument, dotted
+from migrator.facts.syntax import Span
 
 
 def replica_callbacks(program: Program) -> Iterator[tuple[Span, Span]]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 
 from migrator.facts.model import Place
+from migrator.facts.nodes import argument
 from migrator.facts.program import Program
 from migrator.facts.set_order import IN_WORKERS
-from migrator.facts.syntax import Module, argument
+from migrator.facts.syntax import Module
 
 _SEEDING = frozenset({"numpy.random.seed", "random.seed", "torch.seed", "torch.random.seed"})
 

@@ -15,7 +15,9 @@ from migrator.facts.attributes import Attributes, Write
 from migrator.facts.call_graph import CallGraph
 from migrator.facts.containers import Containers
 from migrator.facts.definitions import Definitions
-from migrator.facts.syntax import Binding, FunctionNode, Module, Scope, argument, dotted, walk
+from migrator.facts.nodes import FunctionNode, argument, dotted, walk
+from migrator.facts.scopes import Binding, Scope
+from migrator.facts.syntax import Module
 from migrator.facts.values import Told, Value, definition_value
 
 # Methods that give their object back.

@@ -6,7 +6,8 @@ import ast
 
 from migrator.facts.code import Code
 from migrator.facts.conditions import always_runs
-from migrator.facts.syntax import FunctionNode, Module, argument, dotted
+from migrator.facts.nodes import FunctionNode, argument, dotted
+from migrator.facts.syntax import Module
 
 
 def seeds_itself(code: Code) -> bool:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from migrator.facts.converted import is_settled
 from migrator.facts.model import Place
+from migrator.facts.nodes import FunctionNode, dotted, walk
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, dotted, walk
+from migrator.facts.syntax import Module
 from migrator.facts.uniform import waits_for_all
 
 _ORDERED = frozenset({"list", "tuple", "enumerate"})

@@ -11,8 +11,9 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from migrator.facts.nodes import argument, dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, argument, dotted
+from migrator.facts.syntax import Module
 
 _UNKNOWN = object()
 _DEPTH = 6

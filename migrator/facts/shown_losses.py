@@ -9,8 +9,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from migrator.facts.nodes import dotted, names_in
 from migrator.facts.program import Program
-from migrator.facts.syntax import Span, dotted, names_in
+from migrator.facts.syntax import Span
 
 _SHOWS = re.compile(r"(^|\.)(print|info|debug|write|set_postfix|set_description|add_scalar|add_scalars|log)$")
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import re
 
+from migrator.facts.nodes import dotted
 from migrator.facts.resolve import Resolver
-from migrator.facts.syntax import Module, dotted
+from migrator.facts.syntax import Module
 
 _SHOWS = re.compile(r"(^|_)(log(ging)?|print|info|show|report|message)(_|$|(?=[A-Z]))", re.IGNORECASE)
 _SPELLS = re.compile(r"(^|\.)(format|str|strftime|gmtime|localtime|replace|ctime|asctime|isoformat|int|round)$")

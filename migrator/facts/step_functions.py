@@ -14,8 +14,9 @@ from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.flow import Flow
 from migrator.facts.given import Given
 from migrator.facts.left_over import read_behind
+from migrator.facts.nodes import argument, has_unpacking
 from migrator.facts.obstacles import Obstacles
-from migrator.facts.syntax import Module, argument, has_unpacking
+from migrator.facts.syntax import Module
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from migrator.facts.model import Place
+from migrator.facts.nodes import FunctionNode, dotted, names_in
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, Span, dotted, names_in
+from migrator.facts.syntax import Module, Span
 
 _NO_FORWARD = frozenset({"train", "eval", "state_dict", "zero_grad", "parameters", "cuda", "to", "load_state_dict"})
 _CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm")

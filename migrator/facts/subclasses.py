@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import re
 
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 from migrator.facts.wrapper_names import DATA_PARALLEL
 
 _SLICES = re.compile(r"(^|\.)(scatter\w*|chunk|split|narrow|tensor_split)$")

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from migrator.facts.nodes import FunctionNode, dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 
 _OF_ALL = frozenset({"KeyboardInterrupt", "SystemExit", "StopIteration", "EOFError"})
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})

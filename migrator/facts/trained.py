@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from migrator.facts.nodes import argument, dotted, walk
 from migrator.facts.parameters import is_parameter
 from migrator.facts.reader import Reader
-from migrator.facts.syntax import Module, argument, dotted, walk
+from migrator.facts.syntax import Module
 
 
 def check_optimizers(reader: Reader) -> None:

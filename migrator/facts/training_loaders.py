@@ -12,10 +12,11 @@ from migrator.facts.batch_loops import BatchLoop, draws_in, loaders_of, other_re
 from migrator.facts.collating import keeps_rows
 from migrator.facts.glances import is_only_looked_at
 from migrator.facts.loaders import is_endless, is_none, is_stream, iterated, loaders_at, unpacks_harmless
+from migrator.facts.nodes import argument, has_unpacking
 from migrator.facts.random_draws import draws_random
 from migrator.facts.reader import Reader
 from migrator.facts.samplers import is_always_none, keeps_order, shuffling
-from migrator.facts.syntax import Module, argument, has_unpacking
+from migrator.facts.syntax import Module
 from migrator.facts.training import Loader
 
 

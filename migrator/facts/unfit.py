@@ -10,8 +10,9 @@ import ast
 from collections.abc import Iterator
 
 from migrator.facts.forward import UNUSED, Against, against_ddp
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, dotted
+from migrator.facts.syntax import Module
 
 _MOVES = frozenset(["cpu", "half", "double", "bfloat16"])
 _RESTORES = frozenset(

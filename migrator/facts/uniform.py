@@ -10,8 +10,9 @@ import ast
 import re
 
 from migrator.facts.made_files import asked_about, is_made
+from migrator.facts.nodes import FunctionNode, dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import FunctionNode, Module, Span, dotted
+from migrator.facts.syntax import Module, Span
 
 _FILES = re.compile(
     r"(^|\.)_?(exists|lexists|isfile|isdir|islink|is_file|is_dir|listdir|scandir|walk|glob|iglob|rglob|iterdir|access|getsize"

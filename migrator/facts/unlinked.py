@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from migrator.facts.neighbours import imported_names, other_files
+from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
 from migrator.facts.reach import is_main_guard
-from migrator.facts.syntax import Module, dotted
+from migrator.facts.syntax import Module
 
 # What each takes, and which files it can load: those with the function it calls, those that only set names, or any module.
 _LOADERS = {

@@ -9,8 +9,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from migrator.facts.nodes import argument, dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span, argument, dotted
+from migrator.facts.syntax import Module, Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from functools import cached_property
 from migrator.facts.code import Code
 from migrator.facts.converted import is_helpers
 from migrator.facts.model import Wrap
-from migrator.facts.syntax import Module, Span, argument
+from migrator.facts.nodes import argument
+from migrator.facts.syntax import Module, Span
 from migrator.facts.values import Value
 from migrator.facts.wrapper_names import DATA_PARALLEL, FUNCTIONAL
 

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 
 from migrator.facts.announcing import is_announcement
 from migrator.facts.model import GuardFact
+from migrator.facts.nodes import FunctionNode, names_in
 from migrator.facts.reach import is_main_guard
-from migrator.facts.syntax import FunctionNode, Module, names_in
+from migrator.facts.syntax import Module
 from migrator.facts.wrap_calls import WrapCalls
 
 _PARALLEL_TEST = re.compile(r"gpu|cuda|parallel|multi|device|distribut|\bdp\b|\bddp\b|world", re.IGNORECASE)

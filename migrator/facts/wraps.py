@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 
 from migrator.facts.model import Wrap
-from migrator.facts.syntax import Module, Span, argument
+from migrator.facts.nodes import argument
+from migrator.facts.syntax import Module, Span
 from migrator.facts.wrap_calls import WrapCalls
 from migrator.facts.wrap_guards import guards_around, is_parallel_test
 

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from migrator.facts.loaders import DATA_LOADER
+from migrator.facts.nodes import FunctionNode
 from migrator.facts.preparing import is_optimizer
 from migrator.facts.program import Program
 from migrator.facts.reading import read_training
 from migrator.facts.steps import optimizer_steps
-from migrator.facts.syntax import FunctionNode, Module, Span
+from migrator.facts.syntax import Module, Span
 from migrator.facts.training import Training
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.tree_cost import PATHOLOGICAL
-from migrator.facts import syntax
+from migrator.facts import scopes
 from migrator.load.project import load_project
 from migrator.trees import convert as tree
 
@@ -158,7 +158,7 @@ def test_a_program_of_more_modules_than_are_looked_at_says_so(cli, tmp_path, mon
 
 
 def test_the_deepest_nesting_that_is_looked_at_converts(cli, tmp_path):
-    depth = syntax._MAX_DEPTH - 10
+    depth = scopes.MAX_DEPTH - 10
     put(tmp_path, train=PROGRAM.replace("import argparse\n", "import argparse\nx = " + "-" * depth + "1\n"))
     assert cli("convert", "train.py").code == 0
 
