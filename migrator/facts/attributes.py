@@ -7,24 +7,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from migrator.facts import chosen
+from migrator.facts.answers import Answers, Write
 from migrator.facts.nodes import dotted
 from migrator.facts.syntax import Module
 from migrator.facts.values import Value, definition_value
-
-if TYPE_CHECKING:
-    from migrator.facts.resolve import Resolver
-
-# Where an attribute is written: its module, the target, the value (if it is in sight) and the positions taken out of it.
-Write = tuple[Module, ast.Attribute, ast.AST | None, tuple[int, ...]]
 
 
 class Attributes:
     """All attributes that a program writes."""
 
-    def __init__(self, resolver: Resolver):
+    def __init__(self, resolver: Answers):
         self.resolver = resolver
         self.written: dict[str, list[Write]] = {}
         for module in resolver.modules.values():
@@ -80,15 +74,15 @@ class Attributes:
         writes = list(self.writes(module, node))
         for owner, _, value, path in writes:
             if value is not None:
-                yield from self.resolver.containers.unpack(owner, value, path)
+                yield from self.resolver.unpack(owner, value, path)
         if writes:
             return
         owners = self.resolver.values(module, node.value)
         named = [(v.module, f[node.attr]) for v in owners if v.module and node.attr in (f := chosen.named_fields(v))]
         for named_module, given in named:
             yield from self.resolver.values(named_module, given)
-        if any(self.resolver.containers.is_dict(value) for value in owners):
-            yield from self.resolver.containers.elements(module, node.value, node.attr)
+        if any(self.resolver.is_dict(value) for value in owners):
+            yield from self.resolver.elements(module, node.value, node.attr)
         elif not named:
             yield Value("unknown", node, module, qualified or node.attr)
 

@@ -7,22 +7,19 @@ tables, partial functions and decorators, as far as they are in sight.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from migrator.facts import chosen
+from migrator.facts.answers import Answers
 from migrator.facts.definitions import is_abstract
 from migrator.facts.nodes import dotted
 from migrator.facts.syntax import Module
 from migrator.facts.values import Value
 
-if TYPE_CHECKING:
-    from migrator.facts.resolve import Resolver
-
 
 class CallGraph:
     """Calls and what they run."""
 
-    def __init__(self, resolver: Resolver):
+    def __init__(self, resolver: Answers):
         self.resolver = resolver
         self.partials: dict[ast.AST, list[tuple[Module, ast.Call]]] = {}  # partial(function, ...)
         self.decorated: dict[ast.AST, list[tuple[Module, ast.AST]]] = {}  # what a decorator is given
@@ -143,7 +140,7 @@ class CallGraph:
                     self.partials.setdefault(value.node, []).append((module, call))
             return
         if isinstance(call.func, ast.Subscript | ast.Call | ast.Name):
-            for value in self.resolver.candidates(module, call.func):
+            for value in chosen.candidates(self.resolver, module, call.func):
                 if value.kind in ("function", "class") and value.node is not None and value.module is not None:
                     target: ast.AST = value.node
                     if isinstance(target, ast.ClassDef):

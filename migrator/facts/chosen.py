@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from migrator.facts.answers import Answers
 from migrator.facts.nodes import dotted
 from migrator.facts.syntax import Module
 from migrator.facts.values import Value
 
-if TYPE_CHECKING:
-    from migrator.facts.resolve import Resolver
-
 _CALLABLE = ("class", "function", "module")
 
 
-def candidates(resolver: Resolver, module: Module, func: ast.AST) -> list[Value]:
+def candidates(resolver: Answers, module: Module, func: ast.AST) -> list[Value]:
     """What `TABLE[name]`, `getattr(module, name)` and `eval("module." + name)` may be, also through a variable.
 
     A name of a library stands for itself.
@@ -46,7 +43,7 @@ def _is_callable(value: Value) -> bool:
     return value.kind in _CALLABLE or library
 
 
-def _members(resolver: Resolver, module: Module, owner: ast.AST) -> Iterator[Value]:
+def _members(resolver: Answers, module: Module, owner: ast.AST) -> Iterator[Value]:
     """Functions and classes of a module, also as `module.__dict__`; a library is one value."""
     if isinstance(owner, ast.Attribute) and owner.attr == "__dict__":
         owner = owner.value
@@ -60,7 +57,7 @@ def _members(resolver: Resolver, module: Module, owner: ast.AST) -> Iterator[Val
         yield Value("module", owner, module, name)
 
 
-def _public(resolver: Resolver, module: Module, seen: set[str]) -> Iterator[Value]:
+def _public(resolver: Answers, module: Module, seen: set[str]) -> Iterator[Value]:
     """Functions and classes that a module defines or imports, also by a star."""
     if module.name in seen:
         return
@@ -74,7 +71,7 @@ def _public(resolver: Resolver, module: Module, seen: set[str]) -> Iterator[Valu
             yield from _public(resolver, owner, seen)
 
 
-def _evaluated(resolver: Resolver, module: Module, text: ast.AST) -> Iterator[Value]:
+def _evaluated(resolver: Answers, module: Module, text: ast.AST) -> Iterator[Value]:
     """What an evaluated text may name: definitions of a last name that is written out, or members of a module."""
     found = [n for n in ast.walk(text) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     parts = [str(n.value) for n in sorted(found, key=lambda n: (n.lineno, n.col_offset))]
@@ -118,7 +115,7 @@ def partial_of(module: Module, call: ast.AST | None) -> ast.expr | None:
     return None
 
 
-def decorations(resolver: Resolver) -> Iterator[tuple[ast.AST, tuple[Module, ast.AST]]]:
+def decorations(resolver: Answers) -> Iterator[tuple[ast.AST, tuple[Module, ast.AST]]]:
     """Pairs of a decorator (the function that takes the definition) and what it decorates."""
     for module, node in list(resolver.definitions.values()):
         assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from migrator.facts import chosen
+from migrator.facts.answers import Answers
 from migrator.facts.nodes import FunctionNode, dotted
 from migrator.facts.syntax import Module
 from migrator.facts.values import Value
-
-if TYPE_CHECKING:
-    from migrator.facts.resolve import Resolver
 
 _DICTS = frozenset({"dict", "collections.OrderedDict", "collections.UserDict"})
 
@@ -23,7 +20,7 @@ _DICTS = frozenset({"dict", "collections.OrderedDict", "collections.UserDict"})
 class Containers:
     """Elements of containers."""
 
-    def __init__(self, resolver: Resolver):
+    def __init__(self, resolver: Answers):
         self.resolver = resolver
         self._unpacking: dict[tuple[ast.AST, tuple[int, ...]], int] = {}
         self._filled: dict[Module, dict[str, list[ast.AST]]] = {}

@@ -119,3 +119,24 @@ class Place:
     statement: Span
     text: str
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The first and the last statement of a notebook that every process runs.
+
+    `choices` stand above the first and go with it: they choose a device, which matters to nothing in between.  `shown` are
+    statements that do not go along, because they show something in the notebook; `left` those of them, and behind the last,
+    that show what is made in the region: the place of each, and a name that it reads.
+    """
+
+    first: Span
+    last: Span
+    choices: tuple[Span, ...]
+    shown: tuple[Span, ...]
+    left: tuple[tuple[Span, str], ...]
+    definitions: tuple[Span, ...]
+
+    def is_defined(self, at: Span) -> bool:
+        """True for a place in a function or class of the notebook."""
+        return any(one.contains(at) for one in self.definitions)

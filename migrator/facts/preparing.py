@@ -103,7 +103,7 @@ def _named(program: Program, training: Training, module: Module, scope: Scope) -
             name = dotted(target)
             if name is None:
                 continue
-            values = [v for v in program.resolver.containers.unpack(module, node.value, path) if v.kind != "constant"]
+            values = [v for v in program.resolver.unpack(module, node.value, path) if v.kind != "constant"]
             if program.is_wrapped(module, node.value) and not path:
                 if not re.search(r"\.module\b", module.segment(node.value)):
                     yield name, "model", node

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import ast
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from migrator.facts import converted, devices, entry, flags, other_wrappers, seeds, side_effects, spelling, wrapped_uses
 from migrator.facts.code import Code
 from migrator.facts.conditions import tests_around
 from migrator.facts.import_time import acting_calls, acting_import
 from migrator.facts.inlined_guards import InlinedGuards
-from migrator.facts.model import Clock, DeviceLiteral, Effect, Entry, GuardFact, LookAlike, Place, Wrap
+from migrator.facts.model import Clock, DeviceLiteral, Effect, Entry, GuardFact, LookAlike, Place, Region, Wrap
 from migrator.facts.syntax import Module, Span
 from migrator.facts.values import Told, Value
 from migrator.facts.wrap_calls import WrapCalls
 from migrator.facts.wraps import find_wraps
 from migrator.load.project import Project
-
-if TYPE_CHECKING:
-    from migrator.facts.region import Region
 
 
 class Program(Code):

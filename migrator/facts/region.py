@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
+from migrator.facts.model import Region
 from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module, Span
@@ -24,27 +24,6 @@ _CHOICES = frozenset(
 )
 _DEFINES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _STAYS = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """The first and the last statement that every process runs.
-
-    `choices` stand above the first and go with it: they choose a device, which matters to nothing in between.  `shown` are
-    statements that do not go along, because they show something in the notebook; `left` those of them, and behind the last,
-    that show what is made in the region: the place of each, and a name that it reads.
-    """
-
-    first: Span
-    last: Span
-    choices: tuple[Span, ...]
-    shown: tuple[Span, ...]
-    left: tuple[tuple[Span, str], ...]
-    definitions: tuple[Span, ...]
-
-    def is_defined(self, at: Span) -> bool:
-        """True for a place in a function or class of the notebook."""
-        return any(one.contains(at) for one in self.definitions)
 
 
 def find_region(program: Program, edits: Iterable[Span], direct: Collection[Span]) -> Region | None:

@@ -11,10 +11,10 @@ import ast
 from collections.abc import Iterator
 
 from migrator.facts import chosen
-from migrator.facts.attributes import Attributes, Write
+from migrator.facts.answers import Answers, Write
+from migrator.facts.attributes import Attributes
 from migrator.facts.call_graph import CallGraph
 from migrator.facts.containers import Containers
-from migrator.facts.definitions import Definitions
 from migrator.facts.nodes import FunctionNode, argument, dotted, walk
 from migrator.facts.scopes import Binding, Scope
 from migrator.facts.syntax import Module
@@ -41,12 +41,12 @@ _SAME_OBJECT_METHODS = frozenset(
 _MAX_DEPTH = 40
 
 
-class Resolver(Definitions):
+class Resolver(Answers):
     """Answers `values(module, expression)` over all modules of a program."""
 
     def __init__(self, modules: dict[str, Module], told: Told | None = None):
         super().__init__(modules)
-        self.call_graph, self.containers, self.attributes = CallGraph(self), Containers(self), Attributes(self)
+        self._call_graph, self._containers, self._attributes = CallGraph(self), Containers(self), Attributes(self)
         self._told = told or Told({}, {})
         self._memo: dict[ast.AST, tuple[Value, ...]] = {}
         self._active: dict[ast.AST, int] = {}
@@ -59,31 +59,36 @@ class Resolver(Definitions):
     @property
     def attribute_writes(self) -> dict[str, list[Write]]:
         """Where attributes are written, by name."""
-        return self.attributes.written
+        return self._attributes.written
 
     def writes(self, module: Module, node: ast.Attribute) -> Iterator[Write]:
         """Assignments to the attribute of the same object: by class for `self`, else by the same spelling or class."""
-        return self.attributes.writes(module, node)
+        return self._attributes.writes(module, node)
 
-    def elements(self, module: Module, container: ast.AST) -> Iterator[Value]:
-        """Everything that a list, tuple or dictionary holds."""
-        return self.containers.elements(module, container, None)
+    def unpack(self, module: Module, value: ast.AST, path: tuple[int, ...]) -> Iterator[Value]:
+        return self._containers.unpack(module, value, path)
+
+    def elements(self, module: Module, container: ast.AST, key: object = None) -> Iterator[Value]:
+        return self._containers.elements(module, container, key)
+
+    def is_dict(self, value: Value) -> bool:
+        return self._containers.is_dict(value)
 
     def callee(self, module: Module, call: ast.Call) -> tuple[Module, ast.AST] | None:
         """The project's function, method or class that a call runs."""
-        return self.call_graph.callee(module, call)
+        return self._call_graph.callee(module, call)
 
     def call_sites(self, function: ast.AST) -> list[tuple[Module, ast.Call]]:
         """All calls in the program that run this function (a class's call sites are its `__init__`'s)."""
-        return self.call_graph.call_sites(function)
+        return self._call_graph.call_sites(function)
 
     def uses_of(self, function: ast.AST) -> list[tuple[Module, ast.AST]]:
         """Where a function is run: its calls, and where it is only named, as a callback is (`Engine(step)`, `partial(step)`)."""
-        return self.call_graph.uses_of(function)
+        return self._call_graph.uses_of(function)
 
     def class_of(self, value: Value) -> tuple[Module, ast.ClassDef] | None:
         """The project's class of an instance."""
-        return self.call_graph.class_of(value)
+        return self._call_graph.class_of(value)
 
     def candidates(self, module: Module, func: ast.AST) -> list[Value]:
         """What a function or class that is chosen by a name may be; empty where the table is not in sight."""
@@ -143,7 +148,7 @@ class Resolver(Definitions):
         elif isinstance(node, ast.Name):
             yield from self._name(module, node)
         elif isinstance(node, ast.Attribute):
-            yield from self.attributes.values(module, node)
+            yield from self._attributes.values(module, node)
         elif isinstance(node, ast.Call):
             yield from self._call(module, node)
         elif isinstance(node, ast.IfExp):
@@ -190,7 +195,7 @@ class Resolver(Definitions):
     def bound(self, module: Module, scope: Scope, binding: Binding) -> Iterator[Value]:
         """What a binding of a scope gives its name."""
         if binding.kind == "assign" and binding.value is not None:
-            yield from self.containers.unpack(module, binding.value, binding.path)
+            yield from self.unpack(module, binding.value, binding.path)
         elif binding.kind == "param":
             yield from self._parameter(module, scope, binding)
         elif binding.kind in ("def", "class"):
@@ -200,7 +205,7 @@ class Resolver(Definitions):
         elif binding.kind == "with" and binding.value is not None:
             yield from self.values(module, binding.value)
         elif binding.kind == "item" and binding.value is not None:
-            yield from self.containers.items(module, binding.value, binding.path)
+            yield from self._containers.items(module, binding.value, binding.path)
 
     def _imported(self, module: Module, binding: Binding) -> Iterator[Value]:
         name = binding.target
@@ -222,7 +227,7 @@ class Resolver(Definitions):
 
     def _subscript(self, module: Module, node: ast.Subscript) -> Iterator[Value]:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-        yield from self.containers.elements(module, node.value, key)
+        yield from self.elements(module, node.value, key)
 
     def _parameter(self, module: Module, scope: Scope, binding: Binding) -> Iterator[Value]:
         function = scope.node
@@ -238,7 +243,7 @@ class Resolver(Definitions):
             given = argument(call, binding.target, position)
             if given is not None:
                 yield from self.values(caller, given)
-        partials, decorated = self.call_graph.partials.get(function, ()), self.call_graph.decorated.get(function, ())
+        partials, decorated = self._call_graph.partials.get(function, ()), self._call_graph.decorated.get(function, ())
         for caller, call in partials:
             given = argument(call, binding.target, binding.path[0] + 1 if binding.path else None)
             if given is not None:

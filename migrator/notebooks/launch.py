@@ -16,9 +16,9 @@ from codemods.options import Options
 from migrator.convert.conversion import JOINS, Choice, Conversion, FileChange
 from migrator.convert.data_parallel import convert_project
 from migrator.convert.diagnose import diagnose
-from migrator.facts.model import Entry
+from migrator.facts.model import Entry, Region
 from migrator.facts.program import Program
-from migrator.facts.region import Region, find_region
+from migrator.facts.region import find_region
 from migrator.facts.syntax import Span
 from migrator.notebooks.gathering import gather
 from migrator.notebooks.notebook import Notebook, place_in_cell
