@@ -11,7 +11,7 @@ from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Inline, Replace
 from migrator.facts.guards import leaves_bare
 from migrator.facts.model import GuardFact, Wrap
-from migrator.facts.subclasses import is_mentioned, own_way
+from migrator.facts.subclasses import KeptClass, chooses_shares, is_mentioned, kept_class, own_way
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -19,6 +19,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         return
     inlined: set[object] = set()
     noted: set[object] = set()
+    derived: set[object] = set()
     for wrap in context.program.wraps:
         guard = context.program.inlined_guard(wrap)
         if wrap.kind == "functional":
@@ -31,26 +32,39 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 yield RULE.question(wrap.at, f"{wrap.name} is not converted: {own}. Wrap with torch's, and run again")
             continue
         dim = f", dim={wrap.dim}" if wrap.dim is not None else ""
-        edits: list[Edit] = [context.helper(wrap.at, "SplitDataParallel")]
         reason = "each process computes its share of the call; outputs are gathered with their gradients"
-        if wrap.kind == "subclass":
+        own_shares = wrap.kind == "subclass" and chooses_shares(context.program, wrap.at)
+        if own_shares:
             reason += f" (in equal shares: {wrap.name}'s own are not kept)"
+        kept = kept_class(context.program, wrap.at) if wrap.kind == "subclass" else None
+        edits: list[Edit] = _derived(context, kept, derived) if kept else [context.helper(wrap.at, "SplitDataParallel")]
+        text = f"{kept.name if kept else 'SplitDataParallel'}($0{dim})"
         if wrap.conditional is not None:
-            edits.append(Replace(wrap.conditional, f"SplitDataParallel($0{dim})", (wrap.inner,)))
-        else:
-            edits.append(Replace(wrap.at, f"SplitDataParallel($0{dim})", (wrap.inner,)))
+            moves = context.program.text(wrap.outer)[len(context.program.text(wrap.at)) :]
+            edits.append(Replace(wrap.conditional, text + moves, (wrap.inner,)))
+        elif context.program.text(wrap.at) != text.replace("$0", context.program.text(wrap.inner)):
+            edits.append(Replace(wrap.at, text, (wrap.inner,)))
         if guard is not None:
             reason += "; the process group, not a flag, decides that it is shared"
             if guard.at not in inlined:
                 inlined.add(guard.at)
                 edits.append(Inline(guard.at, guard.orelse))
         yield RULE.converted(wrap.at, reason, *edits)
-        if wrap.kind == "subclass":
+        if own_shares:
             yield RULE.note(
                 wrap.at,
                 f"shares are equal now: dropout and batch norm meet other samples together than in {wrap.name}'s shares",
             )
         yield from _kept_guards(context, wrap, guard, noted)
+
+
+def _derived(context: Context, kept: KeptClass, seen: set[object]) -> list[Edit]:
+    """The program's own class goes on with another base."""
+    if kept.base in seen:
+        return []
+    seen.add(kept.base)
+    edits: list[Edit] = [context.helper(kept.base, "SplitDataParallel"), Replace(kept.base, "SplitDataParallel")]
+    return [*edits, *(Replace(at, text) for at, text in kept.constructors)]
 
 
 def _kept_guards(context: Context, wrap: Wrap, gone: GuardFact | None, noted: set[object]) -> Iterator[Diagnostic]:

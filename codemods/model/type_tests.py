@@ -8,12 +8,13 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import AddImport, Edit, Replace
-from migrator.facts.subclasses import class_tests, own_way
+from migrator.facts.subclasses import class_tests, kept_class, own_way
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
     places = [test.at for test in context.program.type_tests]
-    kept = {w.name for w in context.program.wraps if w.kind == "subclass" and own_way(context.program, w.at)}
+    subclasses = [w for w in context.program.wraps if w.kind == "subclass"]
+    kept = {w.name for w in subclasses if own_way(context.program, w.at) or kept_class(context.program, w.at)}
     for module, node in class_tests(context.program):
         if module.segment(node).rpartition(".")[2] not in kept:
             places.append(module.span(node))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from migrator.facts.model import Place
 from migrator.facts.nodes import argument, names_in
+from migrator.facts.out_of_sight import is_optimizer
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module
 from migrator.facts.values import Value
@@ -26,7 +27,7 @@ def outside_optimizers(program: Program) -> list[Place]:
     found = []
     for module, call in program.calls():
         statement = module.statement(call)
-        if not _is_optimizer(program, module, call) or not isinstance(statement, ast.Assign):
+        if not is_optimizer(program, module, call) or not isinstance(statement, ast.Assign):
             continue
         target = statement.targets[0]
         if statement.value is not call or not isinstance(target, ast.Name | ast.Attribute):
@@ -35,18 +36,6 @@ def outside_optimizers(program: Program) -> list[Place]:
         if any(_is_outside(program, owner_module, owner, covered) for owner_module, owner in owners):
             found.append(Place(module.span(call), module.span(statement), module.segment(call), module.segment(target)))
     return found
-
-
-def _is_optimizer(program: Program, module: Module, call: ast.Call) -> bool:
-    name = program.external(module, call)
-    if name.startswith("torch.optim."):
-        return name.count(".") == 2 and name.rpartition(".")[2][0].isupper()
-    callee = program.resolver.callee(module, call)
-    return (
-        callee is not None
-        and isinstance(callee[1], ast.ClassDef)
-        and any(base.startswith("torch.optim.") for base in program.resolver.external_bases(callee[0], callee[1]))
-    )
 
 
 @dataclass(frozen=True, slots=True)

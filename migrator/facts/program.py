@@ -15,6 +15,7 @@ from migrator.facts.conditions import tests_around
 from migrator.facts.import_time import acting_calls, acting_import
 from migrator.facts.inlined_guards import InlinedGuards
 from migrator.facts.model import Clock, DeviceLiteral, Effect, Entry, GuardFact, LookAlike, Place, Region, Wrap
+from migrator.facts.out_of_sight import given_away
 from migrator.facts.syntax import Module, Span
 from migrator.facts.values import Told, Value
 from migrator.facts.wrap_calls import WrapCalls
@@ -54,14 +55,19 @@ class Program(Code):
     # ---------------------------------------------------------------- what the program is for
     @cached_property
     def trains(self) -> bool:
-        """True when the program calls `backward`, or steps an optimizer."""
+        """True when the program calls `backward`, or gives an optimizer to code that is not in sight."""
         starts = self.entry.kind != "library"  # of a file that only defines things nothing is called yet
-        return any(
+        return bool(self.optimizers_given_away) or any(
             isinstance(call.func, ast.Attribute)
             and call.func.attr == "backward"
             and not (starts and self.is_unreached(module, call))
             for module, call in self.calls()
         )
+
+    @cached_property
+    def optimizers_given_away(self) -> list[tuple[Module, ast.Call]]:
+        """Calls of code that is not in sight which are given an optimizer: it trains, in a way that cannot be read."""
+        return given_away(self)
 
     @cached_property
     def mentions(self) -> bool:

@@ -53,6 +53,8 @@ class _Reading(Reader):
             else:
                 self.obstacle(module, node, note)
         backwards = backward_passes(self.program)
+        for owner, call in () if backwards else self.program.optimizers_given_away[:1]:
+            self.obstacle(owner, call, "what trains with this optimizer is not in sight")
         if self.training.obstacles:
             return self.training
         loops: dict[BatchLoop, tuple[Module, ast.Call, Module, Step | None]] = {}

@@ -1,30 +1,48 @@
 """What a project's own subclass of DataParallel does otherwise than torch's.
 
 In: a `Program` and the class.  Out: the reason why equal shares and joined outputs would not do the same, or the empty text when
-the class only chooses shares or places, as one that gives the first GPU less to do.
+the class only chooses shares or places, as one that gives the first GPU less to do; and what a class that only adds something
+(a way to the module's attributes, methods) needs to be kept with another base.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from migrator.facts.nodes import dotted
+from migrator.facts.nodes import argument, dotted
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module, Span
 from migrator.facts.wrapper_names import DATA_PARALLEL
 
 _SLICES = re.compile(r"(^|\.)(scatter\w*|chunk|split|narrow|tensor_split)$")
 _METHODS = ("replicate", "gather", "scatter", "forward")
+_CONSTRUCTOR = ("module", "device_ids", "output_device", "dim")  # of torch's, in order
+
+
+@dataclass(frozen=True, slots=True)
+class KeptClass:
+    """A subclass that only adds to DataParallel: `base` is what it derives from, `name` how the wrap spells it.
+
+    `constructors` are calls of the base's `__init__` that hand on devices, each with the arguments that are left.
+    """
+
+    base: Span
+    name: str
+    constructors: tuple[tuple[Span, str], ...]
 
 
 def own_way(program: Program, at: Span) -> str:
     """Why the subclass that is called at a place cannot be replaced by equal shares of the batch."""
-    module = program.module_at(at)
-    call = next((n for n in module.nodes if isinstance(n, ast.Call) and module.span(n) == at), None)
-    callee = program.resolver.callee(module, call) if call is not None else None
-    if callee is None or not isinstance(callee[1], ast.ClassDef):
+    callee = _class_called(program, at)
+    if callee is None:
         return ""
+    more = sorted(_members(program, *callee) - {*_METHODS, "parallel_apply", "__init__"})
+    own = sorted(_members(program, *callee) & {*_METHODS, "parallel_apply"})
+    if more and (own or _bases_of_torch(program, *callee) is None):
+        return f"it has {more[0]}() beside {own[0] if own else '__init__'}()"
     for name in _METHODS:
         method = program.resolver.method(callee[0], callee[1], name)
         if method is None:
@@ -40,6 +58,77 @@ def own_way(program: Program, at: Span) -> str:
             if not any(isinstance(n, ast.Attribute) and n.attr == "forward" for n in ast.walk(method[1])):
                 return "its forward() does not end with the joined outputs"
     return ""
+
+
+def kept_class(program: Program, at: Span) -> KeptClass | None:
+    """The subclass that is called at a place, when it adds something that the program may use: attributes or methods."""
+    callee = _class_called(program, at)
+    if callee is None or not _members(program, *callee) - {*_METHODS, "parallel_apply", "__init__"}:
+        return None
+    found = _bases_of_torch(program, *callee)
+    if found is None:
+        return None
+    module = program.module_at(at)
+    called = next(n for n in module.nodes if isinstance(n, ast.Call) and module.span(n) == at)
+    owner, base = found
+    return KeptClass(owner.span(base), module.segment(called.func), tuple(_constructors(program, *callee)))
+
+
+def chooses_shares(program: Program, at: Span) -> bool:
+    """True when the subclass that is called at a place shares the batch out in a way of its own."""
+    callee = _class_called(program, at)
+    return callee is not None and bool(_members(program, *callee) & {*_METHODS, "parallel_apply"})
+
+
+def _class_called(program: Program, at: Span) -> tuple[Module, ast.ClassDef] | None:
+    module = program.module_at(at)
+    call = next((n for n in module.nodes if isinstance(n, ast.Call) and module.span(n) == at), None)
+    callee = program.resolver.callee(module, call) if call is not None else None
+    return (callee[0], callee[1]) if callee is not None and isinstance(callee[1], ast.ClassDef) else None
+
+
+def _members(program: Program, module: Module, node: ast.ClassDef) -> set[str]:
+    """Names that the class and its bases in the project give to methods and attributes."""
+    found: set[str] = set()
+    for _, one in program.resolver.bases(module, node):
+        for statement in one.body:
+            if isinstance(statement, ast.FunctionDef):
+                found.add(statement.name)
+            elif isinstance(statement, ast.Assign):
+                found.update(t.id for t in statement.targets if isinstance(t, ast.Name))
+    return found
+
+
+def _bases_of_torch(program: Program, module: Module, node: ast.ClassDef) -> tuple[Module, ast.expr] | None:
+    """The one base that is torch's DataParallel, where the constructors take nothing but what DataParallel's takes."""
+    bases = [
+        (owner, base)
+        for owner, one in program.resolver.bases(module, node)
+        for base in one.bases
+        if (program.resolver.external_name(owner, base) or "") in DATA_PARALLEL
+    ]
+    for _, one in program.resolver.bases(module, node):
+        for init in (s for s in one.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"):
+            names = [a.arg for a in (*init.args.posonlyargs, *init.args.args, *init.args.kwonlyargs)][1:]
+            if names and (names[0] != "module" or not set(names) <= set(_CONSTRUCTOR)):
+                return None
+    return bases[0] if len(bases) == 1 else None
+
+
+def _constructors(program: Program, module: Module, node: ast.ClassDef) -> Iterator[tuple[Span, str]]:
+    for owner, one in program.resolver.bases(module, node):
+        inits = [s for s in one.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"]
+        for call in (c for init in inits for c in ast.walk(init) if isinstance(c, ast.Call)):
+            if not (isinstance(call.func, ast.Attribute) and call.func.attr == "__init__"):
+                continue
+            if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+                continue
+            first = 0 if isinstance(call.func.value, ast.Call) else 1  # `nn.DataParallel.__init__(self, module)`
+            given = [argument(call, name, first + place) for place, name in enumerate(_CONSTRUCTOR)]
+            if given[0] is not None and (given[1] is not None or given[2] is not None):
+                texts = [owner.segment(a) for a in call.args[:first]] + [owner.segment(given[0])]
+                texts += [f"dim={owner.segment(given[3])}"] if given[3] is not None else []
+                yield owner.span(call), f"{owner.segment(call.func)}({', '.join(texts)})"
 
 
 def _slices(function: ast.AST) -> bool:

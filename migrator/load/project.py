@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from migrator.facts.syntax import Module
-from migrator.load.search_path import Tree, adds_unread_folder, named_at_run_time, path_edits
+from migrator.load.search_path import Tree, adds_unread_folder, named_at_run_time, path_edits, python_path
 from migrator.load.source import Source, SourceError, read_source
 from migrator.timing import stage
 
@@ -61,11 +61,12 @@ def project_root(entry: Path) -> Path:
     folder = entry.resolve().parent
     while (folder / "__init__.py").exists() and folder.parent != folder:
         folder = folder.parent
-    for candidate in (folder, *list(folder.parents)[:3]):
-        if has_mark(candidate):
-            return candidate
     here = Path.cwd()
-    return here if folder.is_relative_to(here) else folder
+    marked = next((one for one in (folder, *list(folder.parents)[:3]) if has_mark(one)), None)
+    found = marked or (here if folder.is_relative_to(here) else folder)
+    while not all(named.is_relative_to(found) for named in python_path(entry)):
+        found = found.parent
+    return found
 
 
 @stage("reading")
@@ -83,7 +84,7 @@ def load_project(
     roots = [entry.resolve().parent, root, *_folders_between(entry.resolve().parent, root)]
     module = Module(source, _module_name(entry.resolve(), root), entry.name == "__init__.py")
     project = Project(module, {module.name: module}, root, overlay=overlay)
-    roots += path_edits(module, entry)
+    roots += [*path_edits(module, entry), *python_path(entry)]
     known: dict[Path, Module] = {entry.resolve(): module}
     queue = deque([(module, entry.resolve())])
     size = len(module.nodes)

@@ -63,6 +63,13 @@ def _literal_folders(node: ast.AST | None, module: Module, path: Path) -> list[P
     return []
 
 
+def python_path(entry: Path) -> list[Path]:
+    """Folders of the entry's repository that `PYTHONPATH` names, as it is set for this run: the program is started with the same."""
+    home = next((folder for folder in entry.resolve().parents if (folder / ".git").exists()), None)
+    named = [Path(part).resolve() for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    return [folder for folder in named if home is not None and folder.is_relative_to(home) and folder.is_dir()]
+
+
 def adds_unread_folder(module: Module, path: Path) -> bool:
     """True when the module adds folders to `sys.path` whose names are only known when it runs."""
     return any(
