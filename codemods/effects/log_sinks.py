@@ -4,6 +4,7 @@ An object that keeps writing (a summary writer, a tracker, a log file) is real o
 that does nothing, so that every later line stays as it is and is still evaluated by all processes alike.
 """
 
+import re
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
@@ -11,6 +12,7 @@ from migrator.edits import Edit, Replace, SetArgument
 from migrator.facts.once import once_groups
 
 _OBJECTS = ("SummaryWriter", "visdom.Visdom", "tensorboard_logger.Logger")
+_READ_AND_WRITTEN = re.compile(r"""["']r[bt]?\+[bt]?["']""")  # an empty file in its place has nothing to read
 _WRITING = frozenset({"write", "remove", "shell", "open", "download"})  # a file is opened for what is written to it
 
 
@@ -42,7 +44,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
     for one in once_groups(context.program, _WRITING)[1]:
         if one.effect.kind != "open":
             continue  # see MG501
-        if one.effect.path is not None:
+        if one.effect.path is not None and not _READ_AND_WRITTEN.search(context.program.text(one.effect.at)):
             test, imports = context.is_rank_zero(one.effect.at)
             yield RULE.converted(
                 one.effect.at,

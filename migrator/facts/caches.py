@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from migrator.facts.downloads import fetching_groups
 from migrator.facts.model import Effect
 from migrator.facts.program import Program
 from migrator.facts.read_back import NO_READING
@@ -22,6 +23,8 @@ def is_cache(program: Program, module: Module, node: ast.If, path: str) -> bool:
     span = module.span(node)
     if any(e.kind in _WAITED_FOR and span.contains(e.at) for e in program.effects):
         return False
+    if any(span.contains(home.span(one)) for home, group in fetching_groups(program) for one in group):
+        return False  # rank 0 goes through it first: see MG510
     branches = (node.body, node.orelse)
     return any(
         _writes(program, module, one, path) and _reads(program, module, other, path)

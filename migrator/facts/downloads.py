@@ -6,6 +6,7 @@ In: a `Program`.  Out: the statements that fetch, grouped where they stand toget
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module
@@ -14,6 +15,7 @@ _FETCHES = ("torch.hub.", "torchvision.datasets.utils.download", "gdown.", "nltk
 _FIRST = ("rank_zero_first", "main_process_first", "local_main_process_first")
 
 
+@lru_cache(maxsize=2)
 def fetching_groups(program: Program) -> list[tuple[Module, list[ast.stmt]]]:
     """Consecutive statements that fetch, and that no `with rank_zero_first():` holds yet."""
     statements: dict[ast.stmt, Module] = {}

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from migrator.facts.model import Clock, Effect
 from migrator.facts.nodes import FunctionNode, argument, dotted
+from migrator.facts.opened import opens_to_write
 from migrator.facts.scopes import Scope
 from migrator.facts.syntax import Module
 
@@ -97,7 +98,7 @@ _METHODS: dict[str, str] = {
     "unlink": "remove",
     "extractall": "download",
 }
-_WRITING_MODE = re.compile(r"(?=.*[wax+])[rwaxbt+]{1,3}")
+_MODE = re.compile(r"[rwaxbt+]{1,3}")
 _CLOCK = re.compile(
     r"^(time\.(time|strftime|asctime|ctime|localtime|time_ns)|datetime\.(datetime\.)?(now|today|utcnow)|datetime\.date\.today"
     r"|os\.getpid|uuid\.uuid[14]|os\.urandom|secrets\.\w+|tempfile\.mk\w+|socket\.gethostname|hash)$"
@@ -138,9 +139,7 @@ def classify(module: Module, call: ast.Call, name: str, saves_image: bool = Fals
     if name in _CALLS:
         kind, position, keyword = _CALLS[name]
     elif name in ("open", "io.open", "codecs.open", "gzip.open") or name.endswith("gfile.GFile"):
-        mode = argument(call, "mode", 1)
-        text = "r" if mode is None else _modes(module, mode, 0)
-        if re.search(r"[wax+]", text):
+        if opens_to_write(module, call, argument(call, "mode", 1)):
             kind, position, keyword = "open", 0, "file"
     elif isinstance(call.func, ast.Attribute):
         method = call.func.attr
@@ -148,8 +147,8 @@ def classify(module: Module, call: ast.Call, name: str, saves_image: bool = Fals
             kind, position, keyword = _METHODS[method], 0, ""
         elif method == "save" and is_image(module, call.func.value, 0):
             kind, position, keyword = "write", 0, "fp"
-        elif method == "open" and _WRITING_MODE.fullmatch(_text(argument(call, "mode", 0))):
-            kind = "open"
+        elif method == "open" and _MODE.fullmatch(_text(argument(call, "mode", 0))):
+            kind = "open" if opens_to_write(module, call, argument(call, "mode", 0)) else ""
         elif method == "mkdir" and name != "os.mkdir":
             kind = "path_mkdir"
     if not kind:
@@ -183,17 +182,6 @@ def is_image(module: Module, node: ast.AST, depth: int = 0) -> bool:
         values = [b.value for b in found[1] if b.kind == "assign"] if found else []
         return bool(values) and all(v is not None and is_image(module, v, depth + 1) for v in values)
     return False
-
-
-def _modes(module: Module, mode: ast.AST, depth: int) -> str:
-    """Every mode that a file may be opened with, joined: of a variable all that it is set to in sight."""
-    if isinstance(mode, ast.Constant):
-        return mode.value if isinstance(mode.value, str) else ""
-    if isinstance(mode, ast.IfExp):
-        return _modes(module, mode.body, depth) + _modes(module, mode.orelse, depth)
-    found = module.lookup(mode.id, module.scope_of.get(mode, module.scope)) if isinstance(mode, ast.Name) else None
-    values = [b.value for b in found[1] if b.kind in ("assign", "param") and b.value is not None] if found else []
-    return "".join(_modes(module, v, depth + 1) for v in values) if depth < 3 else ""
 
 
 def _text(node: ast.expr | None) -> str:

@@ -40,7 +40,9 @@ def file_questions(program: Program) -> Iterator[FileQuestion]:
         if asked is None:
             continue
         cache = is_cache(program, module, node, asked)
-        if not cache and not (_divides(program, module, node) and is_made(program, module, node, asked)):
+        together = _meets(program, module, node)
+        parts = together or (_divides(program, module, node) and is_made(program, module, node, asked))
+        if not cache and not parts:
             continue
         if not cache and _is_made_before(program, module, node, asked):
             continue
@@ -75,7 +77,7 @@ def _is_made_before(program: Program, module: Module, node: ast.If, asked: str) 
 
 
 def _divides(program: Program, module: Module, node: ast.If) -> bool:
-    """True when a branch leaves, asks the user, draws random numbers or makes a name of the clock: for all processes or none."""
+    """True when a branch leaves, asks the user or draws random numbers: for all processes or none."""
     handled = {
         n for h in ast.walk(node) if isinstance(h, ast.ExceptHandler) for n in ast.walk(h)
     }  # goes on, or ends all
@@ -85,9 +87,15 @@ def _divides(program: Program, module: Module, node: ast.If) -> bool:
                 return True
             if isinstance(inner, ast.Call):
                 name = program.external(module, inner)
-                if (dotted(inner.func) or "") in _ENDS or name.startswith(_DRAWS) or _agrees(program, module, inner, 0):
+                if (dotted(inner.func) or "") in _ENDS or name.startswith(_DRAWS):
                     return True
     return False
+
+
+def _meets(program: Program, module: Module, node: ast.If) -> bool:
+    """True when the processes agree on a value of the clock in a branch: whoever makes the file, all go there or none."""
+    calls = (n for part in (*node.body, *node.orelse) for n in ast.walk(part) if isinstance(n, ast.Call))
+    return any(_agrees(program, module, call, 0) for call in calls)
 
 
 def _agrees(program: Program, module: Module, call: ast.Call, depth: int) -> bool:

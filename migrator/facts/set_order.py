@@ -102,17 +102,22 @@ def _is_set_binding(module: Module, value: ast.AST, depth: int) -> bool:
 
 
 def _is_of_numbers(module: Module, node: ast.AST) -> bool:
-    """Numbers hash alike in all processes: `range(...)`, `int(...)`, numpy arrays and the names that say so."""
+    """What is no text hashes alike in all processes: `range(...)`, `int(...)`, numpy arrays, devices and the names that say so."""
     text = module.segment(node)
     if isinstance(node, ast.SetComp | ast.GeneratorExp | ast.ListComp):
         node = node.elt
         text = module.segment(node)
     if isinstance(node, ast.Call):
         name = dotted(node.func) or ""
-        if name in ("range", "int", "len") or name.endswith((".tolist", ".nonzero", ".argsort", ".numpy")):
+        if name in ("range", "int", "len") or name.endswith(
+            (".tolist", ".nonzero", ".argsort", ".numpy", ".get_device", ".size", ".dim")
+        ):
             return True
     return bool(
-        re.search(r"(^|[._])(ind(ex|ice)?s?|indexes|idxs?|ids?|pids?|cams?|camids?|targets|labels?|y|num\w*)$", text)
+        re.search(
+            r"(^|[._])(ind(ex|ice)?s?|indexes|idxs?|ids?|pids?|cams?|camids?|targets|labels?|y|num\w*|device|dtype)$",
+            text,
+        )
     )
 
 
@@ -142,7 +147,17 @@ def _note(program: Program, module: Module, call: ast.expr | ast.stmt) -> str:
         if isinstance(ancestor, FunctionNode):
             if IN_WORKERS.match(getattr(ancestor, "name", "")):
                 return "it is made where data is loaded"
+            if _is_network_s(program, module, ancestor):
+                return "it is made while the model runs"
             break
     if module is not program.entry_module and module.scope_of.get(call, module.scope) is module.scope:
         return "it is made while the module is imported"
     return "" if waits_for_all(program, module.span(module.statement(call))) else "not all processes make it together"
+
+
+def _is_network_s(program: Program, module: Module, function: ast.AST) -> bool:
+    """True for a method of a module of torch that runs with it: of a small batch not every process runs it."""
+    owner = module.parents.get(function)
+    if not isinstance(owner, ast.ClassDef) or getattr(function, "name", "") == "__init__":
+        return False
+    return any(base.startswith("torch.nn.") for base in program.resolver.external_bases(module, owner))

@@ -55,7 +55,8 @@ def _saves_image(code: Code, module: Module, call: ast.Call) -> bool:
 
 def _is_own_method(code: Code, module: Module, call: ast.Call) -> bool:
     """`utils.mkdir(path)`: a function of the project that is only called like a library's method."""
-    return code.external(module, call) == "" and code.resolver.callee(module, call) is not None
+    name = code.external(module, call)
+    return name.partition(".")[0] in ("", "self", "cls") and code.resolver.callee(module, call) is not None
 
 
 def _is_private(code: Code, module: Module, call: ast.Call, effect: Effect) -> bool:
