@@ -1,12 +1,14 @@
 """A program that already has a branch for several processes takes the converted one.
 
-Such a branch joins a group and wraps the model itself; it stands behind an option or a launcher's variable.  The converted
-program has joined before it gets there, so the option stays off; a group that is joined in any case is for a person.
+Such a branch joins a group and wraps the model itself.  The converted program has joined before it gets there, so an option
+that it stands behind stays off; one that torchrun's own variables switch on, and a group that is joined in any case, are for
+a person.
 """
 
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
+from migrator.facts.launcher_tests import launcher_test
 from migrator.facts.own_shares import own_shares
 
 
@@ -18,6 +20,16 @@ def check(context: Context) -> Iterator[Diagnostic]:
             place.at,
             f"`{place.text}` gives each process a part of the data, by a rank that was 0 of 1 before: let it be 0 of 1 here",
         )
+    for place in context.program.existing_ddp:
+        test = launcher_test(context.program, place) if place.note == "init_process_group" else None
+        if test is not None:
+            yield RULE.question(
+                place.at,
+                f"torchrun sets what `{test}` asks for, so that the program's own way to use several processes is taken as"
+                " well, and joins twice. Take it out; or start the program as it was with torchrun, where its batch size is"
+                " that of each process",
+            )
+            return
     for place in context.program.existing_ddp:
         tests = context.program.tests_around(place.statement)
         if tests:

@@ -95,6 +95,33 @@ def test_a_flag_that_leaves_the_model_bare_keeps_the_batch_whole_whatever_its_de
     assert conversion.way == "call", conversion.reason
 
 
+SWITCHES = {
+    "the variable": ('os.environ.get("RANK") is not None', ""),
+    "a name made of it": ("several", '    several = int(os.getenv("WORLD_SIZE", "1")) > 1\n'),
+    "an attribute made of it": ("args.rank >= 0", '    args.rank = int(os.environ.get("LOCAL_RANK", -1))\n'),
+}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_branch_that_torchrun_switches_on_is_a_question(name: str, tmp_path: Path, monkeypatch) -> None:
+    test, above = SWITCHES[name]
+    join = (
+        f"    args = parser.parse_args()\n{above}    if {test}:\n        torch.distributed.init_process_group('nccl')\n"
+    )
+    asked = convert(tmp_path, monkeypatch, ("    args = parser.parse_args()\n", "    import os\n" + join)).questions
+    assert [d.rule for d in asked] == ["MG103"] and f"`{test}`" in asked[0].message
+
+
+def test_a_function_that_torchrun_lets_go_on_to_its_group_is_a_question(tmp_path: Path, monkeypatch) -> None:
+    lines = (
+        '    def join():\n        if "RANK" not in os.environ:\n            return\n'
+        "        torch.distributed.init_process_group('nccl')\n\n    join()\n"
+    )
+    made = ("    args = parser.parse_args()\n", "    args = parser.parse_args()\n    import os\n\n" + lines)
+    asked = convert(tmp_path, monkeypatch, made).questions
+    assert [d.rule for d in asked] == ["MG103"] and '"RANK" not in os.environ' in asked[0].message
+
+
 def test_trains_the_same_on_two_devices(tmp_path: Path, server: ForkServer, monkeypatch) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     for place in (before, after):
