@@ -35,7 +35,7 @@ def _tests(program: Program, module: Module, node: ast.AST, depth: int) -> Itera
             yield module, ancestor.test
         if isinstance(ancestor, FunctionNode):
             for one in walk(ancestor):
-                if isinstance(one, ast.If) and one.lineno < node.lineno and any(map(_leaves, ast.walk(one))):
+                if isinstance(one, ast.If) and module.span(one).start < module.span(child).start and any(map(_leaves, ast.walk(one))):
                     yield module, one.test
             for caller, site in program.resolver.call_sites(ancestor) if depth else ():
                 yield from _tests(program, caller, site, depth - 1)

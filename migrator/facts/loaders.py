@@ -33,6 +33,16 @@ def is_counting(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and dotted(node.func) in ("range", "trange", "xrange", "tqdm.trange")
 
 
+def counts(program: Program, module: Module, node: ast.expr) -> bool:
+    """True for `range(n)` and its like, also behind a progress bar, and under a name."""
+    if isinstance(node, ast.Name):
+        found = module.lookup(node.id, module.scope_of.get(node, module.scope))
+        values = [binding.value for binding in (found[1] if found else [])]
+        return len(values) == 1 and isinstance(values[0], ast.Call) and counts(program, module, values[0])
+    bar = isinstance(node, ast.Call) and (dotted(node.func) or "").rpartition(".")[2] == "tqdm" and node.args
+    return is_counting(node.args[0] if isinstance(node, ast.Call) and bar else node)
+
+
 def loaders_at(program: Program, module: Module, node: ast.expr) -> list[tuple[Module, ast.Call]]:
     """The DataLoader calls that an expression may be; none where it may be something else."""
     found = []
@@ -44,22 +54,27 @@ def loaders_at(program: Program, module: Module, node: ast.expr) -> list[tuple[M
     return found
 
 
-def iterated(program: Program, module: Module, node: ast.expr) -> ast.expr:
-    """The loader inside `enumerate(tqdm(loader))` and its like."""
-    while isinstance(node, ast.Call) and node.args:
-        name = (dotted(node.func) or "").rpartition(".")[2]
-        if name not in ("enumerate", "tqdm", "iter", "track", "progress_bar", "Bar"):
-            break
+_BARS = frozenset({"enumerate", "tqdm", "iter", "track", "progress_bar", "Bar"})
+
+
+def iterated(program: Program, module: Module, node: ast.expr, depth: int = 4) -> ast.expr:
+    """The loader inside `enumerate(tqdm(loader))` and its like, also under a name, or on both sides of a choice."""
+    while isinstance(node, ast.Call) and _is_bar(node):
         node = node.args[0]
-    if isinstance(node, ast.Name):
-        # `bar = tqdm(loader)` before the loop
-        found = module.lookup(node.id, module.scope_of.get(node, module.scope))
-        values = [b.value for b in found[1] if b.kind == "assign"] if found else []
-        if len(values) == 1 and isinstance(values[0], ast.Call):
-            name = (dotted(values[0].func) or "").rpartition(".")[2]
-            if name in ("enumerate", "tqdm", "iter") and values[0].args:
-                return iterated(program, module, values[0])
-    return node
+    if isinstance(node, ast.IfExp):
+        sides = [iterated(program, module, side, depth) for side in (node.body, node.orelse)]
+        return sides[0] if module.segment(sides[0]) == module.segment(sides[1]) else node
+    if not isinstance(node, ast.Name):
+        return node
+    found = module.lookup(node.id, module.scope_of.get(node, module.scope))
+    bindings = found[1] if found and depth else []
+    inner = bindings[0].value if len(bindings) == 1 and bindings[0].kind in ("assign", "with") else None
+    wraps = isinstance(inner, ast.IfExp) or (isinstance(inner, ast.Call) and _is_bar(inner))
+    return iterated(program, module, inner, depth - 1) if isinstance(inner, ast.expr) and wraps else node
+
+
+def _is_bar(call: ast.Call) -> bool:
+    return bool(call.args) and (dotted(call.func) or "").rpartition(".")[2] in _BARS
 
 
 def is_endless(program: Program, module: Module, node: ast.expr) -> bool:
