@@ -53,16 +53,36 @@ def gathering(context: Context, meters: Meter) -> Iterator[Edit]:
     yield InsertAfter(meters.after, f"{call}\n" if meters.kind == "object" else f"{names} = {call}\n")
 
 
+def _bare_calls(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
+    """Calls of the model itself, whose wrapper would make the processes wait for each other's batches."""
+    models = tuple(dict.fromkeys(context.program.text(call) for call in loop.model_calls))
+    if not context.accelerate:
+        yield from _synchronised(context, loop, models)
+        for call in loop.model_calls:
+            yield Replace(call, "$0.module", (call,))
+        return
+    unwrap, imports = context.unwrapped(loop.at)
+    yield from imports
+    names: dict[str, str] = {}
+    for model in models:
+        named = f"unwrapped_{model.rpartition('.')[2]}"
+        if named.isidentifier() and named not in names.values():
+            names[model] = context.program.free_name(named, loop.at)
+            yield InsertBefore(loop.at, f"{names[model]} = {unwrap}({model})\n")
+    yield from _synchronised(context, loop, tuple(names.get(model, model) for model in models))
+    for call in loop.model_calls:
+        name = names.get(context.program.text(call))
+        yield Replace(call, name) if name else Replace(call, f"{unwrap}($0)", (call,))
+
+
 def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
     loader = loop.loader
     assert loader is not None and loader.batch is not None
-    share, bare = "own_share($0)", "$0.module"
+    share = "own_share($0)"
     if context.accelerate:
         name, imports = context.processes(loader.at)
-        unwrap, third = context.unwrapped(loop.at)
         share = f"process_share({name}, $0)"
-        bare = f"{unwrap}($0)"
-        yield from (*imports, *third)
+        yield from imports
     yield context.helper(loader.at, share.partition("(")[0])
     yield SetArgument(loader.at, "dataset", share, 0, holes=(loader.dataset,))
     if not context.options.batch_of_process:
@@ -73,10 +93,7 @@ def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
         workers, imports = context.share(loader.at, loader.workers_text)
         yield from imports
         yield SetArgument(loader.at, "num_workers", workers, 5, holes=(loader.workers,))
-    models = tuple(dict.fromkeys(context.program.text(call) for call in loop.model_calls))
-    yield from _synchronised(context, loop, models)
-    for call in loop.model_calls:
-        yield Replace(call, bare, (call,))
+    yield from _bare_calls(context, loop)
     for meters in loop.meters:
         yield from gathering(context, meters)
 

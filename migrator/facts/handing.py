@@ -181,21 +181,23 @@ def _all_known(program: Program, function: ast.FunctionDef | ast.ClassDef, known
     for module in program.modules:
         for node in module.nodes:
             name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-            if name == function.name and not (isinstance(node, ast.Attribute) and _is_another(module, node, is_method)):
+            if name == function.name and not _is_another(module, node, is_method):
                 mentions += 1
     return mentions == known
 
 
-def _is_another(module: Module, node: ast.Attribute, is_method: bool) -> bool:
-    """True for an attribute that is a library's, or an object's where a function of a module is looked for."""
-    if (module.qualified(node) or "").startswith(("torch.", "numpy.", "torchvision.")):
-        return True
-    root = node.value
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    found = module.lookup(root.id, module.scope_of.get(root, module.scope)) if isinstance(root, ast.Name) else None
-    objects = found is not None and all(b.kind != "import" and not _is_imported(b.value) for b in found[1])
-    return objects and not is_method  # `model.train()`
+def _is_another(module: Module, node: ast.AST, is_method: bool) -> bool:
+    """True for what a library defines, for a variable, and for an object's attribute where no method is looked for."""
+    if isinstance(node, ast.Attribute):
+        if (module.qualified(node) or "").startswith(("torch.", "numpy.", "torchvision.")):
+            return True
+        if is_method:
+            return False
+    while isinstance(node, ast.Attribute):
+        node = node.value  # of `model.train` it is the model
+    found = module.lookup(node.id, module.scope_of.get(node, module.scope)) if isinstance(node, ast.Name) else None
+    kinds = {binding.kind for binding in found[1]} if found is not None else {"import"}
+    return not kinds & {"import", "def", "class"} and not any(_is_imported(b.value) for b in found[1] if found)
 
 
 def _is_imported(value: ast.AST | None) -> bool:

@@ -208,10 +208,11 @@ def test_evaluation_is_shared_out_without_padding() -> None:
         PLAIN,
         """
         with torch.no_grad():
-            broadcast(list(model.buffers()))  # the main process's statistics, as under DataParallel
+            unwrapped_model = accelerator.unwrap_model(model)
+            broadcast(list(unwrapped_model.buffers()))  # the main process's statistics, as under DataParallel
             for inputs, targets in loader:
                 inputs, targets = inputs.to(device), targets.to(device)
-                output = accelerator.unwrap_model(model)(inputs)
+                output = unwrapped_model(inputs)
                 correct += (output.argmax(dim=1) == targets).sum().item()
                 counted += targets.size(0)
             correct, counted = sum_over_processes(accelerator, correct, counted)
@@ -307,6 +308,27 @@ def test_functions_of_other_modules_take_the_accelerator(converted: Converted) -
     assert "accelerator.backward(loss)" in texts["engine.py"]
     assert "def get_loaders(batch_size, accelerator):" in texts["data.py"]
     assert "DataParallel" not in texts["models.py"]
+
+
+def test_a_function_with_the_name_of_a_method_takes_the_accelerator_too(converted: Converted) -> None:
+    """`model.train()` is no call of the program's own `train`."""
+    files = {name: text.replace("train_one_epoch", "train") for name, text in FILES.items()}
+    conversion, entry = converted(files)
+    assert "train(model, train_loader, optimizer, accelerator=accelerator)" in entry
+    assert conversion.way == "distributed"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "use", ["step = engine.train", "import importlib\nstep = importlib.import_module('engine').train"]
+)
+def test_a_function_that_is_also_passed_around_does_not(converted: Converted, use: str) -> None:
+    files = {name: text.replace("train_one_epoch", "train") for name, text in FILES.items()}
+    files["train.py"] = f"import engine\n{use}\n{files['train.py']}"
+    _, entry = converted(files)
+    assert (
+        "        train(model, train_loader, optimizer)\n" in entry
+        and "get_loaders(16, accelerator=accelerator)" in entry
+    )
 
 
 def test_a_constructor_of_another_module_keeps_the_accelerator(converted: Converted) -> None:
