@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .compare import Comparison, compare, ordered
+from .compare import compare, ordered
+from .comparison import Comparison
 from .launcher import Outcome
 from .records import Record
 from .shown import compare_files, compare_shown

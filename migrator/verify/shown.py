@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .compare import Comparison
+from .comparison import Comparison
 from .matching import count_common
 from .records import Record
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from migrator.verify.compare import loss_hint
+from migrator.verify.compare_gradients import loss_hint
 
 
 @pytest.mark.parametrize(
