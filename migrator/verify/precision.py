@@ -14,7 +14,7 @@ from torch.utils.data import dataloader as loaders
 
 from .record import as_double
 from .session import Session
-from .simcuda import called_by_program
+from .simdevices import called_by_program
 
 FACTORIES = [
     "zeros",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .settings import AFTER, RunSettings
-from .simcuda import Devices
+from .simdevices import Devices
 
 
 @dataclass(slots=True)

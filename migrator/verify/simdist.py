@@ -18,7 +18,7 @@ import torch.distributed.distributed_c10d
 import torch.distributed.nn.functional
 import torch.nn.parallel
 
-from .simcuda import Devices
+from .simdevices import Devices
 
 
 def install(devices: Devices | None, folder: Path, timeout: float) -> None:

@@ -21,7 +21,7 @@ import torch.nn.parallel.parallel_apply
 import torch.nn.parallel.replicate
 import torch.nn.parallel.scatter_gather
 
-from .simcuda import CPU, Devices
+from .simdevices import CPU, Devices
 
 # (replica, number of replicas, its inputs, its keyword arguments) -> entered around that replica's forward
 Replica = Callable[[int, int, Any, Any], AbstractContextManager[None]]
