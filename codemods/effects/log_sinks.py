@@ -4,15 +4,17 @@ An object that keeps writing (a summary writer, a tracker, a log file) is real o
 that does nothing, so that every later line stays as it is and is still evaluated by all processes alike.
 """
 
-import re
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
+from codemods.effects.held_files import held_by_one, told_by_one, written_by_one
 from migrator.edits import Edit, Replace, SetArgument
+from migrator.facts.alone import run_by_one
+from migrator.facts.log_folders import log_folders
 from migrator.facts.once import once_groups
+from migrator.facts.uniform import waits_for_all
 
 _OBJECTS = ("SummaryWriter", "visdom.Visdom", "tensorboard_logger.Logger")
-_READ_AND_WRITTEN = re.compile(r"""["']r[bt]?\+[bt]?["']""")  # an empty file in its place has nothing to read
 _WRITING = frozenset({"write", "remove", "shell", "open", "download"})  # a file is opened for what is written to it
 
 
@@ -38,32 +40,31 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 SetArgument(effect.at, "mode", f'None if {test} else "disabled"'),
             )
         elif effect.path is not None and effect.name.startswith("logging."):
-            yield RULE.converted(
-                effect.at, "one process writes the log file", *imports, *_only_on_rank_zero(context, effect.path, test)
-            )
+            yield RULE.converted(effect.at, "one process writes the log file", *written_by_one(context, effect.path))
     for one in once_groups(context.program, _WRITING)[1]:
         if one.effect.kind != "open":
             continue  # see MG501
-        if one.effect.path is not None and not _READ_AND_WRITTEN.search(context.program.text(one.effect.at)):
-            test, imports = context.is_rank_zero(one.effect.at)
-            yield RULE.converted(
-                one.effect.at,
-                "one process writes the file",
-                *imports,
-                *_only_on_rank_zero(context, one.effect.path, test),
-            )
+        edits_of_file = held_by_one(context, one.effect)
+        if edits_of_file is not None:
+            yield RULE.converted(one.effect.at, "one process writes the file", *edits_of_file)
         else:
             yield RULE.question(
                 one.effect.at, f"every process would write this file: {one.reason}. Let rank 0 do it alone"
             )
+    yield from _asked(context)
 
 
-def _only_on_rank_zero(context: Context, path: object, test: str) -> tuple[Edit, ...]:
-    from migrator.facts.syntax import Span
-
-    assert isinstance(path, Span)
-    os, imports = context.module(path, "os")
-    return (*imports, Replace(path, f"$0 if {test} else {os}.devnull", (path,)))
+def _asked(context: Context) -> Iterator[Diagnostic]:
+    """The folder of a writer, where not one process alone asks for it."""
+    alone = run_by_one(context.program)
+    for asked in log_folders(context.program):
+        if any(place.contains(asked.at) for place in alone):
+            continue
+        if waits_for_all(context.program, asked.statement):
+            reason = "one process has the writer; all use the folder that it chose"
+            yield RULE.converted(asked.at, reason, *told_by_one(context, asked.at))
+        else:
+            yield RULE.question(asked.at, "one process alone has the writer: let rank 0 tell all the folder first")
 
 
 RULE = Rule("MG503", "log-sinks", check, __doc__ or "", hazards=("H91", "H92"), keeps=("once",))

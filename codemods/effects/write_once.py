@@ -89,7 +89,9 @@ def _own_condition(context: Context, group: OnceGroup, test: str) -> Span | None
 
 
 def _others_read(group: OnceGroup) -> bool:
-    return any(effect.kind in ("remove", "shell", "download") for effect in group.effects)
+    return any(
+        effect.kind in ("remove", "shell", "download") or effect.name == "os.symlink" for effect in group.effects
+    )
 
 
 def _prepares(context: Context, group: OnceGroup) -> Span | None:

@@ -92,4 +92,4 @@ class Code:
 
     @cached_property
     def _shared(self) -> frozenset[str]:
-        return used_by_others(self.project.modules, self.project.root)
+        return used_by_others(self.project.modules, self.project.root, self.entry_module)

@@ -98,6 +98,8 @@ _METHODS: dict[str, str] = {
     "unlink": "remove",
     "extractall": "download",
 }
+# Files that hold several things, with the keyword of their path: they can be made in memory as well.
+FILES_OF_MANY = {"h5py.File": "name", "zipfile.ZipFile": "file"}
 _MODE = re.compile(r"[rwaxbt+]{1,3}")
 _CLOCK = re.compile(
     r"^(time\.(time|strftime|asctime|ctime|localtime|time_ns)|datetime\.(datetime\.)?(now|today|utcnow)|datetime\.date\.today"
@@ -141,6 +143,9 @@ def classify(module: Module, call: ast.Call, name: str, saves_image: bool = Fals
     elif name in ("open", "io.open", "codecs.open", "gzip.open") or name.endswith("gfile.GFile"):
         if opens_to_write(module, call, argument(call, "mode", 1)):
             kind, position, keyword = "open", 0, "file"
+    elif name in FILES_OF_MANY:
+        if opens_to_write(module, call, argument(call, "mode", 1)):
+            kind, position, keyword = "open", 0, FILES_OF_MANY[name]
     elif isinstance(call.func, ast.Attribute):
         method = call.func.attr
         if method in _METHODS:

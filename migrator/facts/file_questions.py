@@ -11,15 +11,14 @@ from dataclasses import dataclass
 
 from migrator.facts.alone import run_by_one
 from migrator.facts.caches import is_cache
+from migrator.facts.dividing import divides
 from migrator.facts.made_files import asked_about, is_made, whole_question
 from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module, Span
 from migrator.facts.uniform import waits_for_all
 
-_DRAWS = ("torch.rand", "torch.utils.data.random_split", "torch.normal", "numpy.random.", "random.")
 _DEPTH = 2
-_ENDS = ("sys.exit", "exit", "quit", "os._exit", "input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ def file_questions(program: Program) -> Iterator[FileQuestion]:
             continue
         cache = is_cache(program, module, node, asked)
         together = _meets(program, module, node)
-        parts = together or (_divides(program, module, node) and is_made(program, module, node, asked))
+        parts = together or (divides(program, module, node) and is_made(program, module, node, asked))
         if not cache and not parts:
             continue
         if not cache and _is_made_before(program, module, node, asked):
@@ -74,22 +73,6 @@ def _is_made_before(program: Program, module: Module, node: ast.If, asked: str) 
     if asked.isidentifier() and asked not in module.scope.bindings:
         makers = [e for e in makers if e.scope == scope]
     return bool(makers) and all(e.kind == "folder" and e.scope == scope and e.at.end <= start for e in makers)
-
-
-def _divides(program: Program, module: Module, node: ast.If) -> bool:
-    """True when a branch leaves, asks the user or draws random numbers: for all processes or none."""
-    handled = {
-        n for h in ast.walk(node) if isinstance(h, ast.ExceptHandler) for n in ast.walk(h)
-    }  # goes on, or ends all
-    for part in (*node.body, *node.orelse):
-        for inner in ast.walk(part):
-            if isinstance(inner, ast.Return | ast.Raise | ast.Break | ast.Continue) and inner not in handled:
-                return True
-            if isinstance(inner, ast.Call):
-                name = program.external(module, inner)
-                if (dotted(inner.func) or "") in _ENDS or name.startswith(_DRAWS):
-                    return True
-    return False
 
 
 def _meets(program: Program, module: Module, node: ast.If) -> bool:

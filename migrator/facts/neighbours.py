@@ -22,10 +22,13 @@ _MAX_FILES = 3000
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+([^#\n]*)|import[ \t]+([^#\n]*))", re.MULTILINE)
 
 _STARTS = re.compile(r"^(if\s.*__name__|[A-Za-z_][\w.]*\(|for\s|with\s|while\s)", re.MULTILINE)
+# A program with options of its own; a module that only shows itself has none.
+_MAIN = re.compile(r"^if\s+__name__\s*==", re.MULTILINE)
+_OPTIONS = re.compile(r"ArgumentParser\(|\bsys\.argv\b|\bOptionParser\(|@click\.|\bfire\.Fire\(|\bapp\.run\(|@hydra\.")
 
 
-def used_by_others(modules: dict[str, Module], root: Path) -> frozenset[str]:
-    """Paths of the modules that files outside the program import, directly or through other modules."""
+def used_by_others(modules: dict[str, Module], root: Path, entry: Module) -> frozenset[str]:
+    """Paths of the modules that are run without the program: files outside it import them, or they are programs themselves."""
     own = {os.path.realpath(module.path) for module in modules.values()}
     names: set[str] = set()
     for path in other_files(root, own):
@@ -34,6 +37,7 @@ def used_by_others(modules: dict[str, Module], root: Path) -> frozenset[str]:
     for module in modules.values():
         by_tail.setdefault(module.name.rpartition(".")[2], []).append(module)
     queue = [module for name in names for module in by_tail.get(name, ())]
+    queue += [m for m in modules.values() if m is not entry and _MAIN.search(m.text) and _OPTIONS.search(m.text)]
     found: set[str] = set()
     while queue:
         module = queue.pop()

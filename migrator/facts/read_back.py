@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator
 
 from migrator.facts.downloads import fetching_groups
+from migrator.facts.loads_after_saving import calls_in, loads_after_saving
 from migrator.facts.model import Place
-from migrator.facts.nodes import FunctionNode, argument, dotted
+from migrator.facts.nodes import argument, dotted
 from migrator.facts.program import Program
 from migrator.facts.scopes import Scope
 from migrator.facts.syntax import Module, Span
@@ -34,18 +35,43 @@ def read_backs(program: Program) -> list[Place]:
     found: dict[tuple[str, int], Place] = {}
     for module, call, path in _written(program):
         readers = [*_readers(program, module, call, path), *_commands(program, module, call, path)]
-        if readers:
-            reader = min(readers, key=lambda node: module.span(node).start)
+        for reader in _first(module, readers):
             folder = module.segment(reader.args[0]) if isinstance(reader, ast.Call) and reader.args else ""
             statement = module.span(_above_try(module, module.statement(reader), module.span(call).end))
             place = Place(module.span(reader), statement, module.segment(path), folder)
             found.setdefault((place.statement.path, place.statement.start), place)
-    for place in _loads_after_saving(program):
+    for place in loads_after_saving(program):
         found.setdefault((place.statement.path, place.statement.start), place)
     # `with open(path) as file: torch.load(file)`: all have waited for the file that is opened
     return [
         p for p in found.values() if not any(o is not p and o.statement.contains(p.statement) for o in found.values())
     ]
+
+
+def _first(module: Module, readers: list[ast.expr]) -> list[ast.expr]:
+    """The reading that comes first, and those in the other branch of an `if` around it."""
+    readers = sorted(readers, key=lambda node: module.span(node).start)
+    first = [*readers[:1]]
+    for reader in readers[1:]:
+        statement = module.statement(reader)
+        if all(_are_exclusive(module, module.statement(one), statement) for one in first):
+            first.append(reader)
+    return first
+
+
+def _are_exclusive(module: Module, one: ast.stmt, other: ast.stmt) -> bool:
+    """True for statements of which an `if` or `else` runs one."""
+    above = {one, *module.ancestors(one)}
+    child: ast.AST = other
+    for ancestor in module.ancestors(other):
+        if isinstance(ancestor, ast.If) and ancestor in above:
+            mine, its = (
+                next((name for name in ("body", "orelse") if statement in getattr(ancestor, name)), "")
+                for statement in (child, next((s for s in (*ancestor.body, *ancestor.orelse) if s in above), child))
+            )
+            return mine != its
+        child = ancestor
+    return False
 
 
 def _above_try(module: Module, statement: ast.stmt, written: int) -> ast.stmt:
@@ -70,66 +96,6 @@ def removals_after(program: Program, read: Place) -> list[Span]:
 
 def _node_at(module: Module, at: Span) -> ast.AST:
     return next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == at)
-
-
-def _loads_after_saving(program: Program) -> Iterator[Place]:
-    """Loads that come behind statements which train and save checkpoints; of loads in one block the first."""
-    blocks: list[list[ast.stmt]] = []
-    for module, call in program.calls():
-        if program.external(module, call) != "torch.load" or not call.args:
-            continue
-        statement = module.statement(call)
-        block = module.block(statement)
-        if any(block is one for one in blocks) or not _comes_after_saving(program, module, statement, 0):
-            continue
-        blocks.append(block)
-        yield Place(module.span(call), module.span(statement), module.segment(call.args[0]))
-
-
-def _comes_after_saving(program: Program, module: Module, statement: ast.stmt, depth: int) -> bool:
-    child: ast.AST = statement
-    for ancestor in module.ancestors(statement):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(ancestor, name, None)
-            if isinstance(block, list) and child in block:
-                earlier = block[: block.index(child)]
-                calls = [node for one in earlier for node in _calls_in(one)]
-                if any(_saves(program, module, c) for c in calls) and any(_trains(program, module, c) for c in calls):
-                    return True
-        if isinstance(ancestor, FunctionNode):
-            sites = program.resolver.call_sites(ancestor) if depth < _DEPTH else []
-            return any(_comes_after_saving(program, m, m.statement(c), depth + 1) for m, c in sites)
-        child = ancestor
-    return False
-
-
-def _saves(program: Program, module: Module, call: ast.Call, depth: int = 0) -> bool:
-    if program.external(module, call) == "torch.save":
-        return True
-    return any(_saves(program, home, inner, depth + 1) for home, inner in _within(program, module, call, depth))
-
-
-def _trains(program: Program, module: Module, call: ast.Call, depth: int = 0) -> bool:
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
-        return True
-    return any(_trains(program, home, inner, depth + 1) for home, inner in _within(program, module, call, depth))
-
-
-def _within(program: Program, module: Module, call: ast.Call, depth: int) -> Iterator[tuple[Module, ast.Call]]:
-    """The calls of a project's function that is called."""
-    found = program.resolver.callee(module, call) if depth < _DEPTH else None
-    if found is not None and isinstance(found[1], ast.FunctionDef):
-        yield from ((found[0], inner) for statement in found[1].body for inner in _calls_in(statement))
-
-
-def _calls_in(node: ast.AST) -> Iterator[ast.Call]:
-    """Calls that are made where the node is run: not those in the functions and classes that it defines."""
-    if isinstance(node, FunctionNode | ast.ClassDef):
-        return
-    if isinstance(node, ast.Call):
-        yield node
-    for child in ast.iter_child_nodes(node):
-        yield from _calls_in(child)
 
 
 def _written(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr]]:
@@ -211,7 +177,7 @@ def _reads_given(program: Program, module: Module, call: ast.Call, path: ast.AST
     keyword = next((k.arg for k in call.keywords if k.value is path), None)
     position = call.args.index(path) if path in call.args else None
     name = keyword or (arguments[position].arg if position is not None and position < len(arguments) else None)
-    for inner in (c for statement in function.body for c in _calls_in(statement)):
+    for inner in (c for statement in function.body for c in calls_in(statement)):
         given = next((a for a in (*inner.args, *(k.value for k in inner.keywords)) if _is_name(a, name)), None)
         spelled = program.external(owner, inner) or dotted(inner.func) or ""
         if given is not None and (_opens(inner, spelled) or _reads_given(program, owner, inner, given, depth + 1)):

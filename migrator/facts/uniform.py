@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 
+from migrator.facts.dividing import divides
 from migrator.facts.made_files import asked_about, is_made
 from migrator.facts.nodes import FunctionNode, dotted
 from migrator.facts.program import Program
@@ -64,7 +65,10 @@ def _on_the_way(program: Program, module: Module, ancestor: ast.AST, child: ast.
                     if why and not _is_agreed_on(program, module, earlier):
                         return why
     if isinstance(ancestor, ast.If | ast.While | ast.IfExp) and child is not ancestor.test:
-        return differs(program, module, ancestor.test)
+        why = differs(program, module, ancestor.test)
+        if why and isinstance(ancestor, ast.If) and divides(program, module, ancestor):
+            return "" if _is_agreed_on(program, module, ancestor) else why
+        return why
     if isinstance(ancestor, ast.For) and child is not ancestor.iter:
         return differs(program, module, ancestor.iter)
     if isinstance(ancestor, ast.Try) and ancestor.handlers and child in ancestor.body:
@@ -75,7 +79,7 @@ def _on_the_way(program: Program, module: Module, ancestor: ast.AST, child: ast.
 
 
 def _is_agreed_on(program: Program, module: Module, question: ast.If) -> bool:
-    """True when the processes leave together: rank 0 asks for files that the program makes itself (MG511)."""
+    """True when the processes go together: rank 0 asks for files that the program makes itself (MG511)."""
     asking = {c: asked_about(program, module, c) for c in ast.walk(question.test) if isinstance(c, ast.Call)}
     own = frozenset(c for c, path in asking.items() if path and is_made(program, module, question, path))
     return not differs(program, module, question.test, agreed=own) and not passed_by(program, module, question, _DEPTH)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_more_kinds_of_faults import Project
+from .test_more_kinds_of_faults import Project, after_main
 
 
 @pytest.fixture
@@ -120,3 +120,157 @@ def test_nobody_waits_for_an_answer_while_rank_zero_fetches_alone(project):
     )
     inside = text.partition("    with rank_zero_first():\n")[2].partition("print(rows)")[0]
     assert 'if os.path.exists("rows.pkl"):' in inside and "from_rank_zero" not in inside
+
+
+# ---------------------------------------------------------------- reading what rank 0 wrote
+LAYERS = """
+def train(model):
+    for _ in range(2):
+        model(torch.randn(4, 2)).sum().backward()
+    torch.save(model.state_dict(), "layer" + str(0) + ".pt")
+
+
+---
+for layer in range(3):
+    if layer == 0:
+        state = torch.load("start.pt", map_location="cpu")
+    elif layer == 1:
+        state = torch.load("layer" + str(layer - 1) + ".pt", map_location="cpu")
+    else:
+        state = torch.load("layer" + str(0) + ".pt", map_location="cpu")
+    model.load_state_dict(state)
+    train(model)
+"""
+
+
+def test_what_the_turn_before_has_saved_is_waited_for_in_every_branch(project):
+    text, _ = project.train(LAYERS)
+    loads = after_main(text).partition("    for layer")[2].split("state = torch.load")
+    assert len(loads) == 4 and all(part.rstrip().endswith("dist.barrier()") for part in loads[1:-1])
+
+
+def test_nobody_waits_in_each_step_for_features_that_it_reads(project):
+    text, _ = project.train(
+        """\
+        for step in range(9):
+            x = torch.load("x.pt", map_location="cpu")
+            model(x).sum().backward()
+            if step == 8:
+                torch.save(model.state_dict(), "last.pt")
+        """
+    )
+    assert "barrier" not in text
+
+
+def test_both_branches_wait_for_the_file_that_they_read(project):
+    text, _ = project.train(
+        """\
+        with open("rows.txt", "w") as file:
+            file.write("1")
+        if len("rows") > 3:
+            rows = open("rows.txt").read()
+        else:
+            rows = open("rows.txt").readlines()
+        print(rows)
+        """
+    )
+    assert text.count("dist.barrier()\n        rows = open") == 2
+
+
+# ---------------------------------------------------------------- other programs of the project
+TOOL = """
+import argparse
+
+import torch
+
+
+def evaluate(path):
+    return torch.load(path, map_location="cpu")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--weights")
+    evaluate(parser.parse_args().weights)
+"""
+
+
+def test_a_program_that_another_imports_still_runs_by_itself(project):
+    project.write("evaluate.py", TOOL)
+    project.train("import evaluate\n---\ntorch.save(model.state_dict(), 'x.pt')\nevaluate.evaluate('x.pt')")
+    assert "    if dist.is_initialized():\n        dist.barrier()" in Path("evaluate.py").read_text()
+
+
+def test_a_module_that_only_shows_itself_is_no_program(project):
+    project.write("evaluate.py", TOOL.partition("    parser")[0] + '    print(evaluate("x.pt"))\n')
+    project.train("import evaluate\n---\ntorch.save(model.state_dict(), 'x.pt')\nevaluate.evaluate('x.pt')")
+    assert "is_initialized" not in Path("evaluate.py").read_text()
+
+
+# ---------------------------------------------------------------- logs
+@pytest.mark.parametrize("asked", ["writer.log_dir", "writer.get_logdir()", "writer.file_writer.get_logdir()"])
+def test_all_processes_use_the_folder_of_the_one_writer(project, asked):
+    text, result = project.train(
+        f"""\
+        writer = SummaryWriter()
+        folder = os.path.join({asked}, "weights")
+        os.makedirs(folder)
+        torch.save(model.state_dict(), os.path.join({asked}, "last.pt"))
+        """
+    )
+    assert f'os.path.join(from_rank_zero({asked} if dist.get_rank() == 0 else None), "weights")' in text
+    assert f'torch.save(model.state_dict(), os.path.join({asked}, "last.pt"))' in text and not result.questions
+
+
+def test_the_folder_of_something_else_than_a_writer_stays(project):
+    text, _ = project.train("import argparse\n---\nopt = argparse.Namespace(log_dir='x')\nprint(opt.log_dir)")
+    assert "from_rank_zero" not in text
+
+
+def test_features_that_a_model_computes_are_written_by_one_process(project):
+    text, result = project.train(
+        """\
+        import h5py
+        ---
+        with h5py.File("features.hdf5", mode="w") as h5:
+            rows = h5.create_dataset("rows", [4, 2])
+            rows[:] = model(torch.randn(4, 2)).detach().numpy()
+        print("ready")
+        """
+    )
+    assert 'h5py.File("features.hdf5" if dist.get_rank() == 0 else io.BytesIO(), mode="w") as h5:' in text
+    assert text.index("rows[:]") < text.index("dist.barrier()") < text.index('print("ready")') and not result.questions
+
+
+def test_a_table_that_is_only_written_is_one_process_s(project):
+    text, _ = project.train(
+        "import h5py\n---\nwith h5py.File('a.hdf5', 'w') as h5:\n    h5.create_dataset('rows', [4, 2])"
+    )
+    assert "    if dist.get_rank() == 0:\n        with h5py.File('a.hdf5', 'w') as h5:" in text
+
+
+def test_a_table_that_is_added_to_is_asked_about(project):
+    _, result = project.train("import h5py\n---\nh5 = h5py.File('a.hdf5', 'a')\nrows = h5['rows']\nprint(rows)")
+    assert [q.rule for q in result.questions] == ["MG503"]
+
+
+def test_a_folder_is_made_again_when_it_is_gone(project):
+    text, _ = project.train(
+        """\
+        if os.path.exists("out"):
+            if input("remove? ") != "n":
+                shutil.rmtree("out")
+                os.mkdir("out")
+        else:
+            os.mkdir("out")
+        """
+    )
+    assert 'if from_rank_zero(os.path.exists("out")):' in text
+    assert text.index("shutil.rmtree") < text.index("dist.barrier()") < text.index('os.makedirs("out", exist_ok=True)')
+
+
+def test_nobody_makes_a_folder_where_a_link_belongs(project):
+    text, _ = project.train(
+        "if not os.path.exists('log'):\n    os.symlink('/data/log', 'log')\nif not os.path.exists('log'):\n    os.makedirs('log')"
+    )
+    assert text.index("os.symlink") < text.index("dist.barrier()") < text.index("os.makedirs('log', exist_ok=True)")
