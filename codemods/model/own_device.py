@@ -20,10 +20,12 @@ _REASON = "without an index this means the process's own GPU"
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    wraps = context.program.wraps
+    wraps, maps = context.program.wraps, [n.at for n in gpu_numbers(context.program) if n.kind == "map"]
     for literal in context.program.device_literals:
         if any(wrap.at.contains(literal.at) and not wrap.inner.contains(literal.at) for wrap in wraps):
             continue  # goes with the wrap
+        if any(place.contains(literal.at) for place in maps):
+            continue
         if literal.kind == "string":
             if literal.text.strip("rbu")[1:-1] == "cuda:0":
                 yield RULE.converted(literal.at, _REASON, Replace(literal.at, literal.text.replace(":0", "")))
@@ -60,8 +62,14 @@ def _numbers(context: Context) -> Iterator[Diagnostic]:
     done = [literal.at for literal in program.device_literals if literal.kind in ("cuda_call", "set_device")]
     done += [literal.at for literal in program.device_literals if literal.kind == "device_call"]
     done += [wrap.at for wrap in program.wraps]
-    for number in gpu_numbers(program):
-        if any(place.contains(number.at) for place in done):
+    numbers = gpu_numbers(program)
+    maps = [number.at for number in numbers if number.kind == "map"]
+    for number in numbers:
+        if number.at in maps:
+            yield RULE.converted(
+                number.at, "read to main memory, whichever GPU it was saved from", Replace(number.at, '"cpu"')
+            )
+        if any(place.contains(number.at) for place in (*done, *maps)):
             continue
         if number.text.isdigit() and number.text != "0":
             yield RULE.question(

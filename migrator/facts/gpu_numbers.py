@@ -1,7 +1,7 @@
 """Places that put together the name of a GPU, or give its number where any device may stand.
 
-In: a `Program`.  Out: `DeviceLiteral`s of kind `name` (`"cuda:%d" % gpu`), `number` (`x.to(0)`, `device=gpu_ids[0]`) and `context`
-(the number in `with torch.cuda.device(0):`).  Fixed names and `.cuda(0)` are `Program.device_literals`.  What a rank or a loop
+In: a `Program`.  Out: `DeviceLiteral`s of kind `name` (`"cuda:%d" % gpu`), `number` (`x.to(0)`, `device=gpu_ids[0]`), `context` (the
+number in `with torch.cuda.device(0):`) and `map` (`{"cuda:0": "cuda:1"}`, from the GPUs of a checkpoint to others).  Fixed names and `.cuda(0)` are `Program.device_literals`.  What a rank or a loop
 counts is no fixed GPU and left out.
 """
 
@@ -30,7 +30,7 @@ def gpu_numbers(program: Program) -> list[DeviceLiteral]:
             continue
         for node in module.nodes:
             for kind, part in _parts(program, module, node):
-                if not _is_counted(module, part) and not _only_asks(program, module, part):
+                if kind == "map" or not (_is_counted(module, part) or _only_asks(program, module, part)):
                     statement = module.statement(part)
                     found.append(DeviceLiteral(kind, module.span(part), module.span(statement), module.segment(part)))
     return found
@@ -39,6 +39,8 @@ def gpu_numbers(program: Program) -> list[DeviceLiteral]:
 def _parts(program: Program, module: Module, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(node, ast.JoinedStr | ast.BinOp | ast.Call) and _is_name(node):
         yield "name", node
+    if isinstance(node, ast.Dict) and node.keys and all(k is not None and _names_gpu(k) for k in node.keys):
+        yield "map", node
     if not isinstance(node, ast.Call):
         return
     for keyword in node.keywords:
@@ -50,6 +52,12 @@ def _parts(program: Program, module: Module, node: ast.AST) -> Iterator[tuple[st
     name = program.external(module, node)
     if is_move or name in ("torch.device", "torch.cuda.device"):
         yield "context" if name == "torch.cuda.device" else "number", node.args[0]
+
+
+def _names_gpu(node: ast.expr) -> bool:
+    if isinstance(node, ast.JoinedStr | ast.BinOp | ast.Call):
+        return _is_name(node)
+    return re.fullmatch(r"cuda:\d+", _text(node)) is not None
 
 
 def _moves(call: ast.Call) -> bool:
@@ -88,14 +96,29 @@ def _is_number(module: Module, node: ast.expr) -> bool:
 
 
 def _is_counted(module: Module, node: ast.AST) -> bool:
-    """True for the number of a rank, and for one of all GPUs in turn."""
+    """True for the number of a rank, and for one of all GPUs in turn: not where the turns only make a list of them."""
     for name in names_in(node):
         if _RANK.search(name):
             return True
         found = module.lookup(name, module.scope_of.get(node, module.scope))
         if found is not None and any(binding.kind in ("for", "item", "loop") for binding in found[1]):
-            return True
+            return not _is_collected(module, node)
     return bool(_RANK.search(module.segment(node)))
+
+
+def _is_collected(module: Module, node: ast.AST) -> bool:
+    """True in `[f"cuda:{i}" for i in ids]`, and in a loop that appends to a list and moves nothing."""
+    for ancestor in module.ancestors(node):
+        if isinstance(ancestor, ast.ListComp):
+            return True
+        if isinstance(ancestor, ast.For):
+            calls = [
+                n.func.attr for n in ast.walk(ancestor) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+            ]
+            return "append" in calls and not {"to", "cuda"} & set(calls)
+        if isinstance(ancestor, ast.FunctionDef | ast.ClassDef):
+            break
+    return False
 
 
 def _only_asks(program: Program, module: Module, node: ast.AST) -> bool:

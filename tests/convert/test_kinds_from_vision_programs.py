@@ -274,3 +274,29 @@ def test_nobody_makes_a_folder_where_a_link_belongs(project):
         "if not os.path.exists('log'):\n    os.symlink('/data/log', 'log')\nif not os.path.exists('log'):\n    os.makedirs('log')"
     )
     assert text.index("os.symlink") < text.index("dist.barrier()") < text.index("os.makedirs('log', exist_ok=True)")
+
+
+# ---------------------------------------------------------------- GPUs
+@pytest.mark.parametrize("places", ["{'cuda:%d' % 0: 'cuda:%d' % gpu}", "{'cuda:0': 'cuda:{}'.format(gpu)}"])
+def test_a_checkpoint_is_read_to_main_memory_instead_of_from_gpu_to_gpu(project, places):
+    text, result = project.train(
+        f"gpu = 0\nstate = torch.load('x.pt', map_location={places})\nmodel.load_state_dict(state)"
+    )
+    assert 'map_location="cpu")' in text and not result.questions
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        "places = []\nfor one in [0, 1]:\n    place = torch.device('cuda:{}'.format(one))\n    places.append(place)",
+        "places = [torch.device(f'cuda:{one}') for one in [0, 1]]",
+    ],
+)
+def test_a_list_of_gpus_is_of_the_process_s_own(project, listing):
+    text, _ = project.train(listing + "\nmodel.to(places[0])")
+    assert 'torch.device("cuda")' in text and "cuda:" not in after_main(text)
+
+
+def test_parts_that_are_moved_to_one_gpu_each_stay(project):
+    text, _ = project.train("for i, part in enumerate(model.module.children()):\n    part.to(f'cuda:{i}')")
+    assert "part.to(f'cuda:{i}')" in text
