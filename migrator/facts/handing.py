@@ -196,8 +196,9 @@ def _is_another(module: Module, node: ast.AST, is_method: bool) -> bool:
     while isinstance(node, ast.Attribute):
         node = node.value  # of `model.train` it is the model
     found = module.lookup(node.id, module.scope_of.get(node, module.scope)) if isinstance(node, ast.Name) else None
-    kinds = {binding.kind for binding in found[1]} if found is not None else {"import"}
-    return not kinds & {"import", "def", "class"} and not any(_is_imported(b.value) for b in found[1] if found)
+    bindings = found[1] if found is not None else []  # of a name that nothing binds: what a star import gives
+    kinds = {"import", "def", "class"}
+    return bool(bindings) and not any(b.kind in kinds or _is_imported(b.value) for b in bindings)
 
 
 def _is_imported(value: ast.AST | None) -> bool:
