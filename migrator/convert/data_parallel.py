@@ -18,6 +18,7 @@ from migrator.facts.handed_wrappers import HANDED, handed_wrappers
 from migrator.facts.program import Program
 from migrator.facts.sharing import Sharing
 from migrator.facts.syntax import Span
+from migrator.facts.unlinked import unlinked_wraps
 from migrator.launch.command import launch_line
 
 
@@ -80,7 +81,10 @@ def _nothing_to_do(program: Program, shown: str, problems: tuple[Diagnostic, ...
     ]
     handed = handed_wrappers(program)
     rows += [Diagnostic("MG901", at, f"{text} {HANDED}", "question", None, "display-only") for at, text in handed]
-    if not program.look_alikes and not handed:  # a question is not nothing
+    for wrap in unlinked_wraps(program):
+        told = f"{wrap.text} in a file that {wrap.loader} may load, and nothing is known of it: import it by its name, and run again"
+        rows.append(Diagnostic("MG905", Span(wrap.path, 0, 0, wrap.line), told, "question", None, "display-only"))
+    if not any(row.level == "question" for row in rows):  # a question is not nothing
         why = (
             "DataParallel is only mentioned, never called"
             if program.mentions

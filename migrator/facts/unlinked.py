@@ -1,4 +1,4 @@
-"""Fixed GPUs in files that the program may load by a name which only the run knows.
+"""Fixed GPUs and wraps in files that the program may load by a name which only the run knows.
 
 In: a `Program`.  Out: such places, each with what loads files so: `importlib.import_module(args.model)`, a flag for a
 configuration file, `exec(open(path).read())`.  Files of the project that no other file imports may be what is loaded, unless they
@@ -39,6 +39,7 @@ _LOADERS = {
 }
 _FIXED = re.compile(r"cuda:\d|\.cuda\(\s*(device\s*=\s*)?\d|set_device\(\s*\d|device\(\s*[\"']cuda[\"']\s*,\s*\d")
 _NAME = re.compile(r"cuda:\d+")
+_SUBCLASS = re.compile(r"^class\s+(\w+)\((?:\w+\.)*DataParallel\)", re.MULTILINE)
 _PROGRAM = re.compile(r"\bargparse\b|\bsys\.argv\b|\.backward\(")
 _IGNORED = re.compile(r"#\s*mgmigrate:\s*ignore\[[A-Z0-9, ]*MG311")
 _MAX_SIZE = 400_000
@@ -46,7 +47,7 @@ _MAX_SIZE = 400_000
 
 @dataclass(frozen=True, slots=True)
 class UnlinkedDevice:
-    """`text` names a GPU at a line of a file that `loader` (with its place) may load."""
+    """`text` names a GPU, or wraps a model, at a line of a file that `loader` (with its place) may load."""
 
     path: str
     line: int
@@ -56,20 +57,44 @@ class UnlinkedDevice:
 
 def unlinked_devices(program: Program) -> list[UnlinkedDevice]:
     """All such places, file by file; none where every file that the program loads is known."""
+    found = [
+        UnlinkedDevice(os.path.relpath(path), line, text, loader)
+        for path, whole, loader in _loadable(program, _FIXED)
+        for line, text in _devices(whole)
+    ]
+    return list({(one.path, one.line, one.text): one for one in found}.values())
+
+
+def unlinked_wraps(program: Program) -> list[UnlinkedDevice]:
+    """The same for calls of DataParallel, of each file the first."""
+    found: dict[str, UnlinkedDevice] = {}
+    subclasses = {name for module in program.modules for name in _SUBCLASS.findall(module.text)}
+    names = "|".join(["DataParallel", *sorted(subclasses)])
+    for path, whole, loader in _loadable(program, re.compile(rf"\b({names})\b")):
+        tree = _parsed(whole)
+        calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)] if tree is not None else []
+        wraps = [c for c in calls if re.search(rf"(^|\.)({names})$", dotted(c.func) or "")]
+        if wraps:
+            first = min(wraps, key=lambda call: call.lineno)
+            text = dotted(first.func) or ""
+            found.setdefault(os.path.realpath(path), UnlinkedDevice(os.path.relpath(path), first.lineno, text, loader))
+    return list(found.values())
+
+
+def _loadable(program: Program, wanted: re.Pattern[str]) -> Iterator[tuple[Path, str, str]]:
+    """Files with such a text that the program may load, each with its text and what loads it."""
     loaders = dict(_loaders(program))
     if not loaders:
-        return []
+        return
     own = {os.path.realpath(module.path) for module in program.modules}
     texts = {path: _read(path) for path in other_files(program.project.root, own)}
-    fixed = [path for path, text in texts.items() if _FIXED.search(text)]
-    if not fixed:
-        return []
+    if not any(wanted.search(text) for text in texts.values()):
+        return
     by_name: dict[str, list[Path]] = {}
     for path in texts:
         by_name.setdefault(path.parent.name if path.stem == "__init__" else path.stem, []).append(path)
     imports = {path: {p for name in imported_names(path) for p in by_name.get(name, ()) if p != path} for path in texts}
     linked = set().union(*imports.values())
-    found = []
     for kind, loader in loaders.items():
         queue = [path for path in texts if path not in linked and _can_be_loaded(path, texts[path], kind)]
         reached: set[Path] = set()
@@ -78,13 +103,7 @@ def unlinked_devices(program: Program) -> list[UnlinkedDevice]:
             if path not in reached:
                 reached.add(path)
                 queue += imports[path]
-        found += [
-            UnlinkedDevice(os.path.relpath(path), line, text, loader)
-            for path in fixed
-            if path in reached
-            for line, text in _devices(texts[path])
-        ]
-    return list({(one.path, one.line, one.text): one for one in found}.values())
+        yield from ((path, text, loader) for path, text in texts.items() if path in reached and wanted.search(text))
 
 
 def _loaders(program: Program) -> Iterator[tuple[str, str]]:
@@ -92,7 +111,7 @@ def _loaders(program: Program) -> Iterator[tuple[str, str]]:
     for module, call in program.calls():
         written = program.external(module, call) or dotted(call.func) or ""
         name = next((n for n in _LOADERS if written == n or written.endswith(f".{n}")), "")
-        if not name or (name == "exec" and not _runs_file(module, call)):
+        if not name or (name == "exec" and not (_runs_file(module, call) or _runs_import(module, call))):
             continue
         given = [*call.args, *(k.value for k in call.keywords)]
         named = (
@@ -108,6 +127,16 @@ def _runs_file(module: Module, call: ast.Call) -> bool:
     opened = [n for n in ast.walk(call) if isinstance(n, ast.Call) and dotted(n.func) == "open" and n.args]
     opened += [n for n in ast.walk(call) if isinstance(n, ast.Attribute) and n.attr == "read_text"]  # type: ignore[misc]
     return any(not (isinstance(n, ast.Call) and isinstance(n.args[0], ast.Constant)) for n in opened)
+
+
+def _runs_import(module: Module, call: ast.Call) -> bool:
+    """`exec("from " + package + " import " + name)`, also under a name."""
+    given: list[ast.AST | None] = [*call.args[:1]]
+    if given and isinstance(given[0], ast.Name):
+        found = module.lookup(given[0].id, module.scope_of.get(given[0], module.scope))
+        given = [binding.value for binding in found[1]] if found else []
+    texts = [n.value for node in given if node is not None for n in ast.walk(node) if isinstance(n, ast.Constant)]
+    return any(isinstance(text, str) and re.search(r"\bimport\b", text) for text in texts)
 
 
 def _can_be_loaded(path: Path, text: str, kind: str) -> bool:

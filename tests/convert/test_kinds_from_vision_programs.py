@@ -300,3 +300,28 @@ def test_a_list_of_gpus_is_of_the_process_s_own(project, listing):
 def test_parts_that_are_moved_to_one_gpu_each_stay(project):
     text, _ = project.train("for i, part in enumerate(model.module.children()):\n    part.to(f'cuda:{i}')")
     assert "part.to(f'cuda:{i}')" in text
+
+
+# ---------------------------------------------------------------- what the program loads by a name that only the run knows
+@pytest.mark.parametrize(
+    "loading",
+    [
+        "import importlib\nmodule = importlib.import_module(os.environ['SETTINGS'])",
+        "command = 'from settings import ' + os.environ['SETTINGS'] + ' as module'\nexec(command)",
+    ],
+)
+def test_a_wrap_in_a_file_that_may_be_loaded_is_no_reason_to_say_that_there_is_none(project, loading):
+    project.write(
+        "settings/large.py", "from torch import nn\n\n\ndef run():\n    return nn.DataParallel(nn.Linear(2, 2))\n"
+    )
+    project.write("train.py", f"import os\n\n{loading}\nprint('done')\n")
+    result = project.convert()
+    assert [(q.rule, q.at.path) for q in result.questions] == [("MG905", "settings/large.py")]
+
+
+def test_a_program_that_loads_nothing_so_has_nothing_to_do(project):
+    project.write(
+        "settings/large.py", "from torch import nn\n\n\ndef run():\n    return nn.DataParallel(nn.Linear(2, 2))\n"
+    )
+    project.write("train.py", "print('done')\n")
+    assert [d.rule for d in project.convert().diagnostics] == ["MG000"]
