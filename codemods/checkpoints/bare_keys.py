@@ -7,8 +7,9 @@ the keys of the network itself (`--keep-prefix`: those that DataParallel wrote);
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.edits import Edit, Replace, SetArgument
-from migrator.facts.bare import KeyedCall, keyed_calls
+from codemods.checkpoints.reading import bare_argument
+from migrator.edits import Replace
+from migrator.facts.bare import keyed_calls
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -20,7 +21,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         bare = Replace(call.model, f"{unwrap}($0)", (call.model,))
         if call.kind == "load_state_dict":
             yield RULE.converted(
-                call.at, "old checkpoints load as well as new ones", *imports, bare, *_read(context, call)
+                call.at, "old checkpoints load as well as new ones", *imports, bare, *bare_argument(context, call)
             )
         elif call.saved and not context.options.keep_prefix:
             yield RULE.converted(call.at, "the network's own keys, whatever the number of processes", *imports, bare)
@@ -38,12 +39,6 @@ def check(context: Context) -> Iterator[Diagnostic]:
             )
             whole = Replace(call.at, "with_module_prefix($0)", (call.at,))
             yield RULE.converted(call.at, reason, *imports, bare, context.helper(call.at, "with_module_prefix"), whole)
-
-
-def _read(context: Context, call: KeyedCall) -> Iterator[Edit]:
-    if call.argument is not None:
-        yield context.helper(call.at, "without_module_prefix")
-        yield SetArgument(call.at, "state_dict", "without_module_prefix($0)", 0, holes=(call.argument,))
 
 
 RULE = Rule(

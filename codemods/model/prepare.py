@@ -8,6 +8,7 @@ without parameters, frozen networks and evaluation loaders stay out as well.
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
+from codemods.model.wrapping import branch_beside, told_of, whole_in_place
 from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
 from migrator.facts.model import GuardFact, Wrap
 from migrator.facts.placing import unplaced
@@ -52,6 +53,16 @@ def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnost
     """Take DataParallel off; where model and loader never meet, prepare the model in its place."""
     inlined: set[object] = set()
     for wrap in context.program.wraps:
+        part, beside = context.program.parts.get(wrap.at), branch_beside(context, wrap)
+        if part is not None:
+            yield from told_of(RULE, part)
+        if part is not None and part.instead is not None:
+            continue  # it goes with the `if` in which the whole is wrapped in the other branch
+        if found is not None and (part is not None or beside is not None):
+            gone = beside.instead if beside is not None else None
+            gone = gone or context.program.module_at(wrap.statement).emptied_by(wrap.statement)
+            yield RULE.converted(wrap.at, "prepare() wraps the whole model, not a part of it", Remove(gone))
+            continue
         text = "$0"
         edits: list[Edit] = []
         if found is None:
@@ -67,7 +78,9 @@ def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnost
         else:
             place = wrap.conditional or (wrap.outer if found is None else wrap.at)
             place, inner = plain or (place, wrap.inner)
-            edits.append(Replace(place, text, (inner,)))
+            edits += [Replace(place, text, (inner,)), *whole_in_place(context, wrap)]
+            if beside is not None and beside.instead is not None:
+                edits.append(Inline(beside.instead, beside.orelse))
             if guard is not None and guard.exclusive and guard.at not in inlined:
                 inlined.add(guard.at)
                 edits.append(Inline(guard.at, guard.orelse))

@@ -8,9 +8,9 @@ gradients of zero, as under DataParallel.  For accelerate see MG305.
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from codemods.model.wrapping import ddp_arguments
+from codemods.model.wrapping import branch_beside, ddp_arguments, told_of, whole_in_place
 from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
-from migrator.facts.model import Wrap
+from migrator.facts.model import GuardFact, Wrap
 
 _REASON = "gradients are averaged over the processes"
 
@@ -21,9 +21,19 @@ def check(context: Context) -> Iterator[Diagnostic]:
     inlined: set[object] = set()
     left_out = context.sharing.training.left_out if context.sharing.training is not None else []
     for wrap in context.program.wraps:
+        part = context.program.parts.get(wrap.at)
+        if part is not None:
+            yield from told_of(RULE, part)
+        if part is not None and part.instead is not None:
+            continue  # it goes with the `if` in which the whole is wrapped in the other branch
         text, edits = _wrapping(context, wrap)
+        beside = branch_beside(context, wrap)
         guard = next((g for g in wrap.guards if g.parallel), None)
+        if beside is not None and guard is not None and _is_beside_own(context, guard):
+            guard = None  # the branch stays, and holds the one line that both wraps become
         reason = _REASON
+        if part is not None or beside is not None:
+            reason += "; the whole model is wrapped, not a part of it"
         if left_out:
             text = f"zeros_for_unused({text})"
             edits.append(context.helper(wrap.at, "zeros_for_unused"))
@@ -35,13 +45,22 @@ def check(context: Context) -> Iterator[Diagnostic]:
         if guard is not None and not (guard.exclusive or guard.alone):
             inner = context.program.text(wrap.inner)
             line = f"{wrap.target} = {text.replace('$0', inner)}\n"
-            yield RULE.converted(wrap.at, reason, *edits, Remove(wrap.statement), InsertAfter(guard.at, line))
+            gone = beside.instead if beside is not None and beside.instead is not None else wrap.statement
+            yield RULE.converted(wrap.at, reason, *edits, Remove(gone), InsertAfter(guard.at, line))
             continue
         edits.append(Replace(wrap.conditional or wrap.outer, text, (wrap.inner,)))
+        edits += whole_in_place(context, wrap)
+        if beside is not None and beside.instead is not None:
+            edits.append(Inline(beside.instead, beside.orelse))
         if guard is not None and guard.at not in inlined:
             inlined.add(guard.at)
             edits.append(Inline(guard.at, guard.orelse))
         yield RULE.converted(wrap.at, reason, *edits)
+
+
+def _is_beside_own(context: Context, guard: GuardFact) -> bool:
+    """True for `if not args.distributed:` with the program's own DistributedDataParallel in its other branch."""
+    return any(guard.at.contains(place.at) for place in context.program.existing_ddp)
 
 
 def _wrapping(context: Context, wrap: Wrap) -> tuple[str, list[Edit]]:

@@ -6,9 +6,12 @@ the wrap; one that is made inside the wrap is passed through them in order.
 
 from __future__ import annotations
 
-from codemods.base import Context
-from migrator.edits import Edit, InsertBefore, Replace
-from migrator.facts.model import Wrap
+from collections.abc import Iterator
+
+from codemods.base import Context, Diagnostic, Rule
+from migrator.edits import Edit, InsertBefore, Remove, Replace
+from migrator.facts.model import PartWrap, Wrap
+from migrator.facts.part_wraps import placed_after
 
 
 def prepare_model(context: Context, wrap: Wrap, helper: str, first: bool) -> tuple[Edit, ...] | str:
@@ -43,3 +46,27 @@ def wanted_helpers(context: Context) -> list[str]:
 def ddp_arguments(context: Context) -> str:
     """More arguments of DistributedDataParallel, as text that follows the model."""
     return ", find_unused_parameters=True" if context.options.find_unused else ""
+
+
+def whole_in_place(context: Context, wrap: Wrap) -> list[Edit]:
+    """Where only a part was wrapped: the wrapper takes the whole model's name, and nothing moves the model afterwards."""
+    part = context.program.parts.get(wrap.at)
+    if part is None:
+        return []
+    return [Replace(part.target, part.whole), *(Remove(at) for at in placed_after(context.program, part))]
+
+
+def branch_beside(context: Context, wrap: Wrap) -> PartWrap | None:
+    """The part that is wrapped in the other branch, where this one wraps the whole and both come to the same."""
+    parts = (part for part in context.program.parts.values() if part.at != wrap.at)
+    return next((part for part in parts if part.instead is not None and part.instead.contains(wrap.at)), None)
+
+
+def told_of(rule: Rule, part: PartWrap) -> Iterator[Diagnostic]:
+    """What becomes of dropout beside a part that was wrapped."""
+    if part.draws:
+        yield rule.note(
+            part.at,
+            f"dropout beside {part.whole}.{part.part} ({part.draws}) drew once for the whole batch; now each process draws for"
+            " its own samples, as in a model that is wrapped whole",
+        )

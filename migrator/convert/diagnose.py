@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from codemods import load_rules
 from codemods.base import Context, Diagnostic, Rule
 from codemods.options import Options
-from migrator.convert.accelerated import accelerated
 from migrator.convert.bystanders import needed_elsewhere, without_drops, without_vendored
+from migrator.convert.sharing_out import shared
 from migrator.convert.suppressions import without_suppressed
 from migrator.facts.program import Program
-from migrator.facts.sharing import SPLIT_AT_CALL, Sharing, choose_sharing
+from migrator.facts.sharing import SPLIT_AT_CALL, Sharing
 from migrator.facts.syntax import Span
 from migrator.load.source import SourceError
 from migrator.timing import stage
@@ -25,14 +25,13 @@ from migrator.timing import stage
 def diagnose(program: Program, options: Options) -> tuple[Sharing, list[Diagnostic]]:
     """How the program would share its batches, and what the rules say; nothing is rewritten, and libcst not imported."""
     problems = [problem(error) for error in program.project.problems]
+    rules = [rule for rule in load_rules() if selected(rule, options) and (program.trains or rule.evaluation)]
     if not program.trains:
         sharing = Sharing("alone", "the program only evaluates: it runs on one GPU")
+        diagnostics = _checked(rules, program, sharing, options)
     else:
-        sharing = choose_sharing(program, options.sampling, options.loss, options.find_unused)
-        if options.target == "accelerate":
-            sharing = accelerated(program, options, sharing)
-    rules = [rule for rule in load_rules() if selected(rule, options) and (program.trains or rule.evaluation)]
-    diagnostics = _checked(rules, program, sharing, options)
+        read, sharing = shared(program, options)
+        diagnostics = _checked(rules, read, sharing, options)
     if sharing.way in ("distributed", "batch") and options.sampling == "auto":
         why = needed_elsewhere(program, diagnostics)
         if why:

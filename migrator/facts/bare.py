@@ -82,7 +82,7 @@ def keyed_calls(program: Program) -> Iterator[KeyedCall]:
         if any(isinstance(a, ast.IfExp) and _chosen(program, module, a) for a in module.ancestors(call)):
             continue
         argument = module.span(call.args[0]) if call.args else None
-        saved = func.attr == "state_dict" and _only_kept(module, call)
+        saved = func.attr == "state_dict" and only_kept(module, call)
         yield KeyedCall(func.attr, module.span(call), module.span(func.value), argument, saved)
 
 
@@ -103,7 +103,7 @@ def _is_bare(program: Program, module: Module, node: ast.AST) -> bool:
     )
 
 
-def _only_kept(module: Module, call: ast.Call) -> bool:
+def only_kept(module: Module, call: ast.Call) -> bool:
     """True when the state goes into a file, a dictionary or a copy, and its keys are not looked at."""
     parent = module.parents.get(call)
     if isinstance(parent, ast.Assign) and parent.value is call and isinstance(parent.targets[0], ast.Name):

@@ -54,6 +54,26 @@ class Wrap:
 
 
 @dataclass(frozen=True, slots=True)
+class PartWrap:
+    """A wrap of only a part of a model: `model.features = nn.DataParallel(model.features)`.
+
+    `at` is the call, `target` what its statement assigns to, `whole` the text `model`, `part` the name `features`.  `against` says why
+    the whole model cannot be wrapped in its place, empty where it can; `draws` is a dropout beside the part.  `instead` is an `if` that
+    only chooses between the part and the whole, which it wraps in its else branch where `orelse` holds.
+    """
+
+    at: Span
+    statement: Span
+    target: Span
+    whole: str
+    part: str
+    against: str
+    draws: str = ""
+    instead: Span | None = None
+    orelse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LookAlike:
     """A class of the project itself, or of a library, that is called like DataParallel but is not torch's."""
 

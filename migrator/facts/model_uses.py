@@ -9,6 +9,7 @@ import ast
 
 from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.model import GuardFact
+from migrator.facts.part_wraps import against_whole
 from migrator.facts.program import Program
 from migrator.facts.reader import Reader
 from migrator.facts.replaced_parts import releases, replaces_part
@@ -51,7 +52,7 @@ def check_wraps(reader: Reader) -> None:
         if wrap.kind != "class":
             reader.obstacle(module, node, "this is not a plain DataParallel of a whole model")
         elif wrap.submodule:
-            reader.obstacle(module, node, "only a part of the model is wrapped")
+            reader.obstacle(module, node, f"only a part of the model is wrapped{against_whole(program, wrap)}")
         elif wrap.dim not in (None, "0"):
             reader.obstacle(module, node, "the batch is not the first dimension")
         elif not wrap.target:

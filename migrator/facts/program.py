@@ -7,6 +7,7 @@ it is first asked for.  Nothing is mutated after construction, and every list is
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from functools import cached_property
 
 from migrator.facts import converted, devices, entry, flags, other_wrappers, seeds, side_effects, spelling, wrapped_uses
@@ -14,7 +15,18 @@ from migrator.facts.code import Code
 from migrator.facts.conditions import tests_around
 from migrator.facts.import_time import acting_calls, acting_import
 from migrator.facts.inlined_guards import InlinedGuards
-from migrator.facts.model import Clock, DeviceLiteral, Effect, Entry, GuardFact, LookAlike, Place, Region, Wrap
+from migrator.facts.model import (
+    Clock,
+    DeviceLiteral,
+    Effect,
+    Entry,
+    GuardFact,
+    LookAlike,
+    PartWrap,
+    Place,
+    Region,
+    Wrap,
+)
 from migrator.facts.out_of_sight import given_away
 from migrator.facts.syntax import Module, Span
 from migrator.facts.values import Told, Value
@@ -29,6 +41,7 @@ class Program(Code):
     def __init__(self, project: Project, told: Told | None = None):
         super().__init__(project, told)
         self.region: Region | None = None  # of a notebook: what every process runs
+        self.parts: Mapping[Span, PartWrap] = {}  # wraps of a part that are read as wraps of the whole, by their calls
         self.answers: dict[tuple[object, ...], str] = {}  # reasons that were found once, by who asks for what
 
     # ---------------------------------------------------------------- names

@@ -33,12 +33,12 @@ class Span:
 
 
 class Module:
-    """A parsed file with parents, scopes and imports."""
+    """A parsed file with parents, scopes and imports; `tree` is what stands for the source where it is read as something else."""
 
-    def __init__(self, source: Source, name: str, is_package: bool = False):
+    def __init__(self, source: Source, name: str, is_package: bool = False, tree: ast.Module | None = None):
         self.source, self.path, self.name, self.is_package = source, source.path, name, is_package
         self.text = source.parseable
-        self.tree = parse_tree(source)
+        self.tree = tree or parse_tree(source)
         self._line_starts = [0, *(m.end() for m in _NEWLINE.finditer(self.text))]
         self._ascii = self.text.isascii()
         found = Scopes(self.tree, self.path, name, is_package)

@@ -27,6 +27,7 @@ MOST_BESIDE = 500  # files of the converted program's folder
 ROUNDING = 1e-3  # larger differences are no rounding, in float32 resynchronised after each step
 GROWN = 1e-6  # .. or in a free float64 run, at the first step above its tolerance
 CUTTER = "def gather_batch("
+SPLIT_AT_CALL = "class SplitDataParallel"
 SPLITTERS = ("class SplitBatchSampler", "class ProcessBatchSampler")
 NUMBERS = {"loss", "gradient", "parameter", "buffer"}
 ENVIRONMENT = {"GLOO_SOCKET_IFNAME": "lo", "PYTHONWARNINGS": "ignore", "MPLBACKEND": "Agg", "WANDB_MODE": "offline"}
@@ -276,6 +277,7 @@ def _settings(
         trim=trim_unit(request),
         pads=pads_batches(request),
         cuts=cuts_batches(request),
+        wholes=wraps_wholes(request),
         float64=request.float64,
         free=_is_free(request),
         fake_data=request.fake_data or 0,
@@ -376,6 +378,11 @@ def trim_unit(request: VerifyRequest) -> int:
 def pads_batches(request: VerifyRequest) -> bool:
     """Whether batches are split by the generated sampler, which fills up those that do not divide."""
     return request.after is not None and any(name in text for text in _sources(request.after) for name in SPLITTERS)
+
+
+def wraps_wholes(request: VerifyRequest) -> bool:
+    """True where the converted program splits no batch at a call."""
+    return request.after is not None and not any(SPLIT_AT_CALL in text for text in _sources(request.after))
 
 
 def cuts_batches(request: VerifyRequest) -> bool:

@@ -19,6 +19,7 @@ import torch.nn.utils
 from torch.optim import optimizer as optimizers
 
 from . import fingerprint
+from .beside import Beside
 from .determinism import changed, get_states, kept_states, pin, set_seeds
 from .session import Call, Session
 
@@ -317,6 +318,7 @@ class Replicas:
         self.number: int | None = None
         self.dim = 0
         self.around = threading.local()  # how many replicas the calls around this one have
+        self.beside = Beside(session)
 
     @contextlib.contextmanager
     def __call__(self, replica: int, count: int, inputs: Any, keywords: Any) -> Iterator[None]:
@@ -331,6 +333,7 @@ class Replicas:
         try:
             with _seeded(self.session, self.number, replica):
                 yield
+                self.beside.keep(inputs, self.dim)
         finally:
             around.pop()
 
@@ -359,7 +362,9 @@ _REPLICAS: dict[int, Replicas] = {}
 
 
 def session_replicas(session: Session) -> Replicas:
-    return _REPLICAS.setdefault(id(session), Replicas(session))
+    if id(session) not in _REPLICAS:
+        _REPLICAS[id(session)] = Replicas(session)
+    return _REPLICAS[id(session)]
 
 
 @contextlib.contextmanager
@@ -367,6 +372,7 @@ def replicas_of(session: Session, wrap: Any, call: Call) -> Iterator[None]:
     """The replicas that are started in here belong to this call."""
     replicas = session_replicas(session)
     replicas.call, replicas.number, replicas.dim = call, _next_forward(session, call), getattr(wrap, "dim", 0)
+    replicas.beside.begin(wrap, replicas.number is not None)
     try:
         yield
     finally:

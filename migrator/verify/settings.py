@@ -75,6 +75,7 @@ class RunSettings:
     prelude: str
     collective_timeout: float  # seconds for one gloo operation
     cuts: bool = False  # the converted program cuts off what fills up an epoch's last batch (gather_batch)
+    wholes: bool = False  # no model is split at the call: what the original wraps in a part is wrapped whole
     simulate: bool = True
     seed: int = 1
 
