@@ -6,38 +6,39 @@ system gives (`numpy.random.seed()`) is followed by rank 0's random numbers for 
 which is theirs alone and alike in the processes.
 """
 
-import ast
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import InsertAfter, Replace
-from migrator.facts.alone import run_by_one
+from migrator.facts.alone import is_run_by_one, run_by_one
 from migrator.facts.model import Place
 from migrator.facts.reseeding import reseeded, runs_in_worker
-from migrator.facts.syntax import Module, Span
 from migrator.facts.uniform import ON_SOME_RANKS, passed_by, waits_for_all
 
 _BATCHES = "the workers of all processes must load the same batches"
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    alone = run_by_one(context.program)
-    for clock in context.program.clocks:
-        if clock.into == "log" or _by_one(context, clock.at, alone):
+    program = context.program
+    alone = run_by_one(program)
+    for clock in program.clocks:
+        if clock.into == "log" or is_run_by_one(program, clock.at, alone):
             continue
-        if clock.into == "seed" and runs_in_worker(context.program, *_node(context, clock.at)):
+        module = program.module_at(clock.at)
+        if clock.into == "seed" and runs_in_worker(program, module, module.expression_at(clock.at)):
             if context.sharing.way == "call":
                 torch, imports = context.module(clock.at, "torch")
                 seed = Replace(clock.at, f"({torch}.initial_seed() % 2**31)")
                 yield RULE.converted(clock.at, _BATCHES, *imports, seed)
             continue
-        if clock.into == "condition" and not waits_for_all(context.program, clock.statement):
+        if clock.into == "condition" and not waits_for_all(program, clock.statement):
             yield RULE.question(
                 clock.at,
                 f"processes may disagree on a decision by {clock.text}: let rank 0 decide and send its decision to all",
             )
             continue
-        if clock.into == "name" and passed_by(context.program, *_statement(context, clock.statement)) == ON_SOME_RANKS:
+        statement = module.statement_at(clock.statement)
+        if clock.into == "name" and statement is not None and passed_by(program, module, statement) == ON_SOME_RANKS:
             yield RULE.question(
                 clock.at, f"one process alone may get here for {clock.text}: let rank 0 tell all the name first"
             )
@@ -49,10 +50,10 @@ def check(context: Context) -> Iterator[Diagnostic]:
             context.helper(clock.at, "from_rank_zero"),
             Replace(clock.at, "from_rank_zero($0)", (clock.at,)),
         )
-    if context.program.is_joined:
+    if program.is_joined:
         return
-    for place in reseeded(context.program):
-        if not _by_one(context, place.at, alone):
+    for place in reseeded(program):
+        if not is_run_by_one(program, place.at, alone):
             yield from _seeded_alike(context, place)
 
 
@@ -79,26 +80,6 @@ def _seeded_alike(context: Context, place: Place) -> Iterator[Diagnostic]:
         yield RULE.converted(place.at, "every process must draw the same random numbers", *imports, helper, after)
     else:
         yield RULE.question(place.at, "every process would draw other random numbers from here on: give it a seed")
-
-
-def _statement(context: Context, at: Span) -> tuple[Module, ast.stmt]:
-    module = context.program.module_at(at)
-    return module, next(n for n in module.nodes if isinstance(n, ast.stmt) and module.span(n) == at)
-
-
-def _by_one(context: Context, at: Span, alone: list[Span]) -> bool:
-    """True for a place that one process alone runs, and for one in a function that is called from such places only."""
-    if any(place.contains(at) for place in alone):
-        return True
-    module, node = _node(context, at)
-    function = next((a for a in module.ancestors(node) if isinstance(a, ast.FunctionDef)), None)
-    sites = context.program.resolver.call_sites(function) if function is not None else []
-    return bool(sites) and all(any(one.contains(m.span(site)) for one in alone) for m, site in sites)
-
-
-def _node(context: Context, at: Span) -> tuple[Module, ast.AST]:
-    module = context.program.module_at(at)
-    return module, next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == at)
 
 
 RULE = Rule("MG504", "same-names", check, __doc__ or "", hazards=("H93", "H104"), keeps=("once",))

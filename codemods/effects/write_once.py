@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Guard, InsertAfter, Replace
+from migrator.facts.alone import is_awaited, prepared_first
 from migrator.facts.downloads import fetching_groups
 from migrator.facts.once import OnceGroup, once_groups
 from migrator.facts.syntax import Span
-from migrator.facts.uniform import missing_file_test, rank_zero_goes_first, waits_for_all
+from migrator.facts.uniform import rank_zero_goes_first, waits_for_all
 
 _WIDTH = 110
 _KINDS = frozenset({"write", "remove", "shell", "open", "download"})
@@ -30,7 +31,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
     groups = [group for group in groups if not any(s.contains(f) for s in group.statements for f in fetched)]
     first_there: set[Span] = set()
     for group in groups:
-        prepares = _prepares(context, group)
+        prepares = prepared_first(context.program, group)
         if prepares is None:
             yield _guarded(context, group)
         elif prepares not in first_there:
@@ -72,7 +73,7 @@ def _guarded(context: Context, group: OnceGroup) -> Diagnostic:
         both = f"$0 and ({test})" if " or " in test else f"$0 and {test}"
         edits = [*imports, Replace(condition, both, (condition,))]
     reason = "only one process writes"
-    if _others_read(group) and waits_for_all(context.program, first):
+    if is_awaited(group) and waits_for_all(context.program, first):
         edits.append(InsertAfter(group.statements[-1], context.barrier(first)))
         reason = "only one process does this, and none goes on before it is done"
     return RULE.converted(first, reason, *edits)
@@ -86,24 +87,6 @@ def _own_condition(context: Context, group: OnceGroup, test: str) -> Span | None
         return None
     line = module.line_text(nodes[0].test.end_lineno or nodes[0].lineno)
     return module.span(nodes[0].test) if len(line.rstrip()) + len(test) < _WIDTH else None
-
-
-def _others_read(group: OnceGroup) -> bool:
-    return any(
-        effect.kind in ("remove", "shell", "download") or effect.name == "os.symlink" for effect in group.effects
-    )
-
-
-def _prepares(context: Context, group: OnceGroup) -> Span | None:
-    """The `if` around the group that asks whether files are missing, when all processes come to it.
-
-    Where a folder is made there as well, which all processes may do, the one that writes would find it made by another.
-    """
-    if waits_for_all(context.program, group.statements[0]):
-        return None
-    place = missing_file_test(context.program, group.statements[0])
-    makes = place is not None and any(e.kind == "folder" and place.contains(e.at) for e in context.program.effects)
-    return place if makes or _others_read(group) else None
 
 
 RULE = Rule("MG501", "write-once", check, __doc__ or "", hazards=("H94",), keeps=("once",))

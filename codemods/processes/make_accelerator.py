@@ -11,6 +11,7 @@ from textwrap import indent
 from codemods.base import Context, Diagnostic, Rule
 from codemods.effects.print_once import accelerator_prints
 from codemods.processes.accelerator import construction
+from codemods.processes.trackers import trackers
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
 from migrator.facts.syntax import Span
 
@@ -19,7 +20,6 @@ _OTHERWISE = (
     "`python {0}` runs it alone, `torchrun --standalone --nproc_per_node=gpu -- {0}` as well as the line below; without a GPU"
     " put ACCELERATE_USE_CPU=true before torchrun, or each process believes that it is alone"
 )
-_TRACKERS = {"SummaryWriter": "tensorboard", "wandb.init": "wandb"}
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
@@ -52,27 +52,13 @@ def check(context: Context) -> Iterator[Diagnostic]:
         InsertBefore(entry.first, start),
     )
     yield RULE.converted(entry.last, "the processes part when the work is done", *_leave(context, entry.last, name))
-    yield from _trackers(context)
+    yield from trackers(RULE, context)
     yield RULE.note(entry.first, _OTHERWISE.format(context.program.project.command))
     for place in context.program.acts_on_import:
         yield RULE.question(
             place.at,
             f"`{place.text}` runs while this module is imported, before the processes have met: move it into a function",
         )
-
-
-def _trackers(context: Context) -> Iterator[Diagnostic]:
-    """accelerate's own trackers are offered where the program has one that it knows."""
-    for effect in context.program.effects:
-        tracker = next(
-            (name for end, name in _TRACKERS.items() if effect.kind == "sink" and effect.name.endswith(end)), ""
-        )
-        if tracker:
-            offer = f'Accelerator(log_with="{tracker}") with init_trackers and accelerator.log'
-            yield RULE.note(
-                effect.at, f"the program's own log is kept, written by one process; accelerate's way is {offer}"
-            )
-            return
 
 
 def _leave(context: Context, last: Span, name: str) -> tuple[Edit, ...]:

@@ -13,7 +13,7 @@ from migrator.facts.syntax import Module, Span
 def tests_around(code: Code, statement: Span) -> list[str]:
     """The tests of all `if`s around a statement, innermost first, also around the calls of its function."""
     module = code.module_at(statement)
-    node = next((n for n in module.nodes if isinstance(n, ast.stmt) and module.span(n) == statement), None)
+    node = module.statement_at(statement)
     return _tests(code, module, node, 0) if node is not None else []
 
 

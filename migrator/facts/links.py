@@ -60,7 +60,7 @@ def is_called(program: Program, wrap: Wrap) -> bool:
 def inner_loader(program: Program, link: Link) -> ast.AST:
     """The expression inside `enumerate(...)` and its like that a link to a loader is about."""
     module = program.module_at(link.at)
-    node = next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == link.at)
+    node = module.expression_at(link.at)
     return _inner(module, node)
 
 
@@ -80,7 +80,7 @@ def _link(program: Program, role: Role, module: Module, node: ast.AST, known: li
 def _models(program: Program) -> Iterator[Link]:
     for wrap in program.wraps:
         module = program.module_at(wrap.inner)
-        inner = next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == wrap.inner)
+        inner = module.expression_at(wrap.inner)
         known = _modules(program, module, inner)
         if not known and isinstance(inner, ast.Attribute):
             known = _modules(program, module, inner.value)  # a part of a model that is in sight

@@ -100,7 +100,7 @@ def unplaced(program: Program, found: Preparation, wrap: Wrap) -> tuple[Span, Sp
     at = one.statement if one in found.early else found.after
     if _is_missed(program, module, replace(one, statement=wrap.statement), at):
         return None
-    inner = next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == wrap.inner)
+    inner = module.expression_at(wrap.inner)
     kept = _moved(module, inner) if dotted(inner) is None else None
     return wrap.outer, module.span(kept or inner)
 

@@ -95,7 +95,7 @@ def removals_after(program: Program, read: Place) -> list[Span]:
 
 
 def _node_at(module: Module, at: Span) -> ast.AST:
-    return next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == at)
+    return module.expression_at(at)
 
 
 def _written(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr]]:

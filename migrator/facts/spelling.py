@@ -33,7 +33,7 @@ def free_name(wanted: str, module: Module) -> str:
 
 def device_name(module: Module, at: Span) -> str | None:
     """The program's own variable for its device at a place, when it is bound to a `torch.device` before it."""
-    node = next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == at)
+    node = module.expression_at(at)
     found = module.lookup("device", module.scope_of.get(node, module.scope))
     if found is None:
         return None

@@ -106,6 +106,11 @@ class Module:
         found = (n for n in self.nodes if isinstance(n, ast.stmt) and n.lineno == span.line and self.span(n) == span)
         return next(found, None)
 
+    def expression_at(self, span: Span) -> ast.expr:
+        """The outermost expression at the place of one."""
+        found = (n for n in self.nodes if isinstance(n, ast.expr) and n.lineno == span.line and self.span(n) == span)
+        return next(found)
+
     def is_test_at(self, span: Span) -> bool:
         """True for an `if` or `while` at a place."""
         return isinstance(self.statement_at(span), ast.If | ast.While)
