@@ -5,7 +5,6 @@ Imported with the command line, so nothing here imports more than typer; the wor
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,8 +19,6 @@ from migrator.cli.console import fail
 if TYPE_CHECKING:
     from benchmarks import forms
     from benchmarks.engine import Progress
-    from benchmarks.results import Report
-    from migrator.machines.machine import Gpu
 
 ReportFormat = Literal["text", "json", "markdown", "html"]
 FAKE_SAMPLES = 4096  # behind --fake-data without a number
@@ -145,14 +142,17 @@ def bench(
         return
     words = list(paths or [])
     if words and str(words[0]) in ("compare", "show") and not words[0].is_file():
-        (_compare if str(words[0]) == "compare" else _show_kept)(words[1:], output_format, html)
+        from migrator.cli.bench_reports import compare, show_kept
+
+        (compare if str(words[0]) == "compare" else show_kept)(words[1:], output_format, html)
         return
     if bool(reference) == bool(words or module) or len(words) > 1:
         fail("give one program, or --reference, or compare A.json B.json, or show A.json", 2)
     from benchmarks.forms import Request
     from benchmarks.launch import Measuring
+    from migrator.cli.bench_request import find_forms, find_gpus, find_program, read_prelude
 
-    chosen = _gpus(gpus)
+    chosen = find_gpus(gpus)
     cuda = bool(chosen)
     measuring = Measuring(
         warmup=warmup or (10 if cuda else 3),
@@ -162,7 +162,7 @@ def bench(
         workers=None if workers < 0 else workers,
         timeout=timeout,
         fake_data=fake_data or 0,
-        prelude=_read_prelude(prelude),
+        prelude=read_prelude(prelude),
     )
     arguments = list(ctx.meta.get("script", ()))
     model = folder = None
@@ -172,13 +172,13 @@ def bench(
         if reference not in REFERENCES:
             fail(f"--reference {reference}: there are {', '.join(REFERENCES)}", 2)
         program, model = program_of(reference), REFERENCES[reference].model
-        measured = _forms(to, preset, amp, channels_last, program)
+        measured = find_forms(to, preset, amp, channels_last, program)
         # A batch of each device instead of all: so many times the samples for as many steps.
         larger = (len(chosen) or processes) if any(form.options.batch == "per-gpu" for form in measured) else 1
         own = arguments_of(reference, measuring.total * larger, cuda, batch or None, measuring.workers)
         arguments = [*own, *arguments]
     else:
-        program, module, folder = _program(words[0] if words else Path("."), module)
+        program, module, folder = find_program(words[0] if words else Path("."), module)
     if after is not None and not after.exists():
         fail(f"{after}: no such file or folder")
     settle(program)
@@ -187,7 +187,7 @@ def bench(
             program=program,
             command=" ".join(["mgmigrate", *sys.argv[1:]]),
             arguments=tuple(arguments),
-            forms=_forms(to, preset, amp, channels_last, program),
+            forms=find_forms(to, preset, amp, channels_last, program),
             after=after,
             module=module,
             folder=folder,
@@ -207,103 +207,13 @@ def bench(
     )
 
 
-def _program(path: Path, module: str | None) -> tuple[Path, str | None, Path | None]:
-    """The entry file, the module it is run as, and the folder that the module is found in."""
-    if module is not None:
-        stem = path.joinpath(*module.split("."))
-        for found in (stem.with_name(stem.name + ".py"), stem / "__main__.py"):
-            if found.is_file():
-                return found, module, path
-        fail(f"{path}: holds no module {module}")
-    if path.is_dir():
-        fail(f"{path}: is a folder; give the program's file, or --module", 2)
-    if not path.is_file():
-        fail(f"{path}: no such file")
-    if path.suffix == ".ipynb":
-        fail(f"{path}: is a notebook, which only its own kernel runs: bench takes programs", 3)
-    return _run_as_module(path)
-
-
-def _run_as_module(path: Path) -> tuple[Path, str | None, Path | None]:
-    """A file that imports from beside itself with a dot only runs by `python -m`, from the folder of its package."""
-    from migrator.load.project import load_project
-    from migrator.load.source import SourceError
-
-    try:
-        project = load_project(path)
-    except SourceError as error:
-        fail(str(error))
-    if not project.package:
-        return path, None, None
-    return path, project.command.removeprefix("-m "), project.root
-
-
-def _read_prelude(path: Path | None) -> str:
-    if path is None:
-        return ""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"{path}: cannot be read: {error}")
-
-
-def _forms(
-    targets: list[str] | None, presets: list[str] | None, amp: list[str] | None, channels_last: bool, near: Path
-) -> tuple[forms.Form, ...]:
-    """Each target as it is, then with each policy that was asked for; the rest as the project's settings say."""
-    from benchmarks.forms import Form
-    from migrator.cli.options import read_options
-
-    variants: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [("", (), {})]
-    for name, value, known in (
-        *(("preset", value, ("faithful", "fast")) for value in presets or ()),
-        *(("amp", value, ("bf16", "fp16", "off")) for value in amp or ()),
-    ):
-        if value not in known:
-            fail(f"--{name} {value}: there are {', '.join(known)}", 2)
-        label = value if name == "preset" else f"amp-{value}"
-        variants.append((label, (f"--{name} {value}",), {name: value}))
-    if channels_last:
-        variants.append(("channels-last", ("--channels-last",), {"channels_last": True}))
-    found = []
-    for target in dict.fromkeys(targets or ["ddp"]):
-        if target not in ("ddp", "accelerate"):
-            fail(f"--to {target}: there are ddp and accelerate", 2)
-        for label, words, values in dict((v[0], v) for v in variants).values():
-            options = read_options({**values, "target": target}, None, None, near)
-            found.append(Form(target, label, words, options))  # type: ignore[arg-type]
-    return tuple(found)
-
-
-def _gpus(asked: str) -> tuple[Gpu, ...]:
-    """The GPUs that the user named; empty for the CPU."""
-    from migrator.machines.machine import read_gpus
-
-    if asked in ("none", "cpu"):
-        return ()
-    found, _ = read_gpus()
-    if asked == "all":
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        if visible is None:
-            return found
-        named = [part.strip() for part in visible.split(",")]
-        return tuple(
-            gpu for name in named for gpu in found if name and (name == str(gpu.index) or gpu.uuid.startswith(name))
-        )
-    wanted = [part.strip() for part in asked.split(",")]
-    by_index = {str(gpu.index): gpu for gpu in found}
-    for part in wanted:
-        if part not in by_index:
-            fail(f"--gpus {asked}: there is no GPU {part}; nvidia-smi lists {', '.join(by_index) or 'none'}", 2)
-    return tuple(by_index[part] for part in wanted)
-
-
 def _bench(request: forms.Request, output: Path | None, html: Path | None, output_format: ReportFormat) -> None:
     import json
     import signal
 
     from benchmarks.engine import benchmark
     from benchmarks.results import dump
+    from migrator.cli.bench_reports import show, write
     from migrator.cli.console import tell
     from migrator.load.source import SourceError
 
@@ -318,37 +228,12 @@ def _bench(request: forms.Request, output: Path | None, html: Path | None, outpu
     except (OSError, SourceError) as error:
         fail(str(error))
     if output is not None:
-        _write(output, json.dumps(dump(report), indent=1, ensure_ascii=False) + "\n")
-    _show(report, output_format, html)
+        write(output, json.dumps(dump(report), indent=1, ensure_ascii=False) + "\n")
+    show(report, output_format, html)
     if report.interrupted:
         raise typer.Exit(130)
     failed = [v for v in report.variants if v.status in ("failed", "not-available")]
     raise typer.Exit(4 if failed else 0)
-
-
-def _write(path: Path, text: str) -> None:
-    from migrator.cli.console import tell
-
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        tell(f"mgmigrate: {path}: cannot be written: {error}\n")
-
-
-def _show(report: Report, output_format: ReportFormat, html: Path | None) -> None:
-    import json
-
-    from benchmarks.page import to_html
-    from benchmarks.results import dump
-    from benchmarks.show import to_markdown, to_text
-    from migrator.cli.console import put
-
-    if html is not None:
-        _write(html, to_html(report))
-    if output_format == "json":
-        put(json.dumps(dump(report), indent=1, ensure_ascii=False) + "\n")
-    else:
-        put({"text": to_text, "markdown": to_markdown, "html": to_html}[output_format](report))
 
 
 @contextmanager
@@ -362,29 +247,3 @@ def _progress() -> Iterator[Progress]:
         return
     with Bars() as bars:
         yield bars
-
-
-def _show_kept(words: list[Path], output_format: ReportFormat, html: Path | None) -> None:
-    from benchmarks.results import ResultError, read
-
-    if len(words) != 1:
-        fail("bench show takes one report: A.json", 2)
-    try:
-        report = read(words[0])
-    except ResultError as error:
-        fail(str(error))
-    _show(report, output_format, html)
-
-
-def _compare(words: list[Path], output_format: ReportFormat, html: Path | None) -> None:
-    from benchmarks.compare import compare_reports, to_json, to_text
-    from benchmarks.results import ResultError, read
-    from migrator.cli.console import put
-
-    if len(words) != 2:
-        fail("bench compare takes two reports: A.json B.json", 2)
-    try:
-        difference = compare_reports(read(words[0]), read(words[1]))
-    except ResultError as error:
-        fail(str(error))
-    put(to_json(difference) if output_format == "json" else to_text(difference, str(words[0]), str(words[1])))

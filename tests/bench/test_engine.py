@@ -21,7 +21,7 @@ from benchmarks.references import REFERENCES, arguments_of, program_of
 from benchmarks.results import read
 from benchmarks.show import to_text
 from migrator.cli.app import app
-from migrator.cli.bench import _gpus as chosen_gpus
+from migrator.cli.bench_request import find_gpus as chosen_gpus
 
 from .conftest import MLP
 from .machines import FOUR, NONE
@@ -173,7 +173,7 @@ def test_a_converted_program_of_the_user_s_own(request_of, monkeypatch):
     ],
 )
 def test_gpus_are_chosen_by_number_and_by_what_is_visible(monkeypatch, visible, asked, indices):
-    monkeypatch.setattr("migrator.machines.machine.read_gpus", lambda: (FOUR.gpus, FOUR.links))
+    monkeypatch.setattr("migrator.cli.bench_request.read_gpus", lambda: (FOUR.gpus, FOUR.links))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)

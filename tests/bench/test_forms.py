@@ -12,7 +12,7 @@ from benchmarks.forms import Form, Request, make_plans, root_of
 from benchmarks.launch import Measuring, command_of, shown_command
 from benchmarks.progress import Bars, Lines
 from migrator.cli.app import app
-from migrator.cli.bench import _forms, _program
+from migrator.cli.bench_request import find_forms, find_program
 
 from .machines import FOUR
 from .test_engine import PROGRAM, run
@@ -29,7 +29,7 @@ def program(tmp_path, monkeypatch):
 
 
 def test_each_policy_makes_one_more_form_of_each_target(program):
-    forms = _forms(["ddp", "accelerate"], ["fast"], ["bf16"], True, program)
+    forms = find_forms(["ddp", "accelerate"], ["fast"], ["bf16"], True, program)
     assert [f.name for f in forms] == [
         *("ddp", "ddp:fast", "ddp:amp-bf16", "ddp:channels-last"),
         *("accelerate", "accelerate:fast", "accelerate:amp-bf16", "accelerate:channels-last"),
@@ -43,7 +43,7 @@ def test_each_policy_makes_one_more_form_of_each_target(program):
 
 def test_the_project_s_settings_hold_for_every_form(program):
     (program.parent / "pyproject.toml").write_text('[tool.mgmigrate]\nsampling = "call"\n')
-    forms = _forms(None, None, ["bf16"], False, program)
+    forms = find_forms(None, None, ["bf16"], False, program)
     assert [f.options.sampling for f in forms] == ["call", "call"]
     plans, _ = make_plans(Request(program, "", forms=forms))
     assert [p.whole_batches for p in plans] == [False, True, True]
@@ -57,7 +57,7 @@ def test_forms_that_are_none_are_a_mistake_in_one_line(program, words):
 
 
 def test_forms_with_policies_are_measured_in_turn_with_their_own_text(program, monkeypatch):
-    forms = _forms(None, ["fast"], None, False, program)
+    forms = find_forms(None, ["fast"], None, False, program)
     report, starter = run(Request(program, "", forms=forms, rounds=1, measuring=Measuring(2, 3, 2)), monkeypatch)
     assert [v.name for v in report.variants] == ["single", "dp", "ddp", "ddp:fast"]
     assert report.variant("ddp:fast").policies == ("--preset fast",)
@@ -66,7 +66,7 @@ def test_forms_with_policies_are_measured_in_turn_with_their_own_text(program, m
 
 
 def test_accelerate_s_launcher_is_told_the_precision(program):
-    form = _forms(["accelerate"], None, ["bf16"], False, program)[1]
+    form = find_forms(["accelerate"], None, ["bf16"], False, program)[1]
     plans, _ = make_plans(Request(program, "", forms=(form,), gpus=FOUR.gpus))
     words = command_of(plans[-1], Path("s.json"))
     assert words[words.index("--mixed_precision") + 1] == "bf16"
@@ -75,7 +75,7 @@ def test_accelerate_s_launcher_is_told_the_precision(program):
 
 def test_a_module_is_found_in_its_folder_and_run_as_such(monkeypatch):
     monkeypatch.chdir(MODULES.parent)
-    path, module, folder = _program(MODULES, "speech.train")
+    path, module, folder = find_program(MODULES, "speech.train")
     assert path == MODULES / "speech" / "train.py"
     request = Request(path, "", module=module, folder=folder)
     plans, _ = make_plans(request)
@@ -86,14 +86,14 @@ def test_a_module_is_found_in_its_folder_and_run_as_such(monkeypatch):
 
 def test_a_file_that_imports_with_a_dot_is_run_as_a_module(monkeypatch):
     monkeypatch.chdir(MODULES)
-    path, module, folder = _program(Path("speech/train.py"), None)
+    path, module, folder = find_program(Path("speech/train.py"), None)
     assert (module, folder) == ("speech.train", MODULES)
     assert root_of(Request(path, "", module=module, folder=folder)) == MODULES
 
 
 def test_a_module_that_is_not_there_is_named(tmp_path):
     with pytest.raises(typer.Exit):
-        _program(tmp_path, "no.such")
+        find_program(tmp_path, "no.such")
 
 
 def test_a_folder_of_changed_files_takes_their_places(program, tmp_path):
