@@ -74,7 +74,8 @@ def convert_all(
 
 def convert_input(options: Options, choose: Choice | None) -> tuple[list[Conversion], list[Path], list[SourceError]]:
     """Convert what comes on standard input."""
-    from migrator.load.source import SourceError, decode_source
+    from migrator.load.read import decode_source
+    from migrator.load.source import SourceError
     from migrator.trees.convert import convert_source
 
     name = Path("stdin.py")

@@ -37,7 +37,8 @@ def review(
     keep_prefix: KeepPrefix = None,
 ) -> None:
     """Show on a page what convert would do and why, to accept or refuse it fix by fix.  Changes no program, runs none."""
-    from migrator.formats.files import Report, ReportError, check_report, write_report
+    from migrator.formats.files import ReportError, check_report, write_report
+    from migrator.formats.report import Report
 
     if output is not None and output.suffix.lower() != ".html":
         fail(f"{output}: the page is HTML: give a name that ends with .html", 2)

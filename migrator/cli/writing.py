@@ -69,7 +69,8 @@ def check_report_file(path: Path | None, dash: bool) -> None:
 def write_report_file(
     path: Path, conversions: Sequence[Conversion], errors: Sequence[SourceError], options: Options
 ) -> None:
-    from migrator.formats.files import Report, ReportError, write_report
+    from migrator.formats.files import ReportError, write_report
+    from migrator.formats.report import Report
 
     try:
         write_report(path, Report(conversions, errors, options))

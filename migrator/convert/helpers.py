@@ -15,7 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 
 import codemods.templates
-from migrator.load.source import Source, read_source
+from migrator.load.read import read_source
+from migrator.load.source import Source
 from migrator.rewrite.imports import joined
 
 _INLINE_LINES = 60

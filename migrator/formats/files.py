@@ -5,34 +5,16 @@ In: what was converted, and a path.  Out: the file.  Raises `ReportError` with o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from codemods.options import Options
 from migrator import formats
-from migrator.convert.conversion import Conversion
-from migrator.load.source import SourceError
-
-if TYPE_CHECKING:
-    from migrator.review.verdict import Verdict
+from migrator.formats.report import Report
 
 SUFFIXES = (".html", *formats.SUFFIXES)
 
 
 class ReportError(Exception):
     """The report cannot be made; the message says what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The converted programs, what could not be read, the options, and a verdict of `verify` where there is one."""
-
-    conversions: Sequence[Conversion]
-    errors: Sequence[SourceError]
-    options: Options
-    verdict: Verdict | None = None
 
 
 def check_report(path: Path, from_input: bool = False) -> None:

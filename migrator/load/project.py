@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from migrator.facts.syntax import Module
+from migrator.load.read import read_source
 from migrator.load.search_path import Tree, adds_unread_folder, named_at_run_time, path_edits, python_path
-from migrator.load.source import Source, SourceError, read_source
+from migrator.load.source import Source, SourceError
 from migrator.timing import stage
 
 _ROOT_MARKS = (".git", "setup.py", "pyproject.toml", "setup.cfg")

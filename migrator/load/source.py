@@ -1,8 +1,7 @@
-"""Read and write source files without losing a byte.
+"""A source file in memory, of which no byte is lost.
 
-In: bytes.  Out: a `Source`, whose `text` is what every later stage works on, and which encodes a changed text back into
-the file's own encoding, newlines and byte order mark.  Never guesses an encoding and never touches the disk except in
-`read_source`.
+A `Source` has the `text` that every later stage works on, and encodes a changed text back into the file's own encoding, newlines and
+byte order mark.  Nothing here touches the disk.
 """
 
 from __future__ import annotations
@@ -10,11 +9,9 @@ from __future__ import annotations
 import ast
 import io
 import re
-import stat
 import tokenize
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 # `.cuda(async=True)` stops every parser since Python 3.7.  The substitute has the same length, so that offsets hold.
 _ASYNC_KEYWORD = re.compile(r"(?<=[(,\s])async(?=\s*=(?!=))")
@@ -92,46 +89,6 @@ def too_large(path: str) -> str:
 def restore_async_keywords(text: str) -> str:
     """The text with the keywords that `rename_async_keywords` had renamed."""
     return re.sub(rf"\b{_ASYNC_SUBSTITUTE}(\s*=)", r"async\1", text) if _ASYNC_SUBSTITUTE in text else text
-
-
-def decode_source(path: str, data: bytes) -> Source:
-    """Decode by byte order mark or coding line (PEP 263); raise `SourceError` for binary or undecodable bytes."""
-    if len(data) > most_bytes(path):
-        raise SourceError(path, too_large(path))
-    if path.endswith(".ipynb"):
-        from migrator.notebooks.notebook import read_notebook
-
-        return read_notebook(path, data)
-    if b"\0" in data:
-        raise SourceError(path, "is not a Python source file (it holds null bytes)")
-    bom = data.startswith(b"\xef\xbb\xbf")
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        encoding = "utf-8" if bom else encoding
-        text = data[3 if bom else 0 :].decode(encoding)
-    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
-        raise SourceError(path, f"cannot be decoded: {error}") from error
-    source = Source(path, text, encoding, bom)
-    if source.encode(text) != data:
-        raise SourceError(
-            path, f"cannot be written back without a change: {encoding} spells some characters in two ways"
-        )
-    return source
-
-
-def read_source(path: Path, name: str | None = None) -> Source:
-    """Read a file; raise `SourceError` with one clear line for whatever the disk or the decoder refuses."""
-    shown = name or str(path)
-    try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            raise SourceError(shown, "is a folder" if stat.S_ISDIR(mode) else "is not a regular file")
-        data = path.read_bytes()
-    except OSError as error:
-        if path.is_symlink() and isinstance(error, FileNotFoundError):
-            raise SourceError(shown, "is a broken symbolic link") from error
-        raise SourceError(shown, f"cannot be read: {error.strerror or error}") from error
-    return decode_source(shown, data)
 
 
 def parse_tree(source: Source) -> ast.Module:

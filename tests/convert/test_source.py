@@ -8,7 +8,8 @@ import pytest
 
 from codemods.options import Options
 from migrator.convert.pipeline import convert_program
-from migrator.load.source import Source, SourceError, decode_source, parse_tree, read_source, rename_async_keywords
+from migrator.load.read import decode_source, read_source
+from migrator.load.source import Source, SourceError, parse_tree, rename_async_keywords
 from migrator.write.files import encoded
 
 PROGRAM = """\

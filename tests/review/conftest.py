@@ -8,7 +8,7 @@ import pytest
 from codemods.options import Options
 from migrator.convert.conversion import Conversion
 from migrator.convert.pipeline import convert_program
-from migrator.formats.files import Report
+from migrator.formats.report import Report
 from migrator.review.page import page_bytes, render_page
 from migrator.review.verdict import Verdict
 from tests.convert.conftest import PROGRAM, cli  # noqa: F401
