@@ -56,6 +56,11 @@ def dotted(node: ast.AST) -> str | None:
     return None
 
 
+def called_name(call: ast.Call) -> str:
+    """The last name of what is called: `DataParallel` for `nn.DataParallel(net)`; empty where that has no name."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func) or ""
+
+
 def argument(call: ast.Call, name: str, position: int | None = None) -> ast.expr | None:
     """The value of a call's argument, given by keyword or by position; None when it is absent or hidden in a `*`."""
     for keyword in call.keywords:

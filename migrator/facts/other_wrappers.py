@@ -8,6 +8,7 @@ import re
 from migrator.facts.code import Code
 from migrator.facts.converted import is_split_wrapper
 from migrator.facts.model import LookAlike, Place
+from migrator.facts.nodes import called_name
 from migrator.facts.wrap_calls import WrapCalls
 from migrator.facts.wrapper_names import DATA_PARALLEL, DISTRIBUTED
 
@@ -37,13 +38,7 @@ def look_alikes(code: Code, calls: WrapCalls) -> list[LookAlike]:
     """Calls of things named like DataParallel that are not torch's."""
     found = []
     for module, call in code.calls():
-        tail = (
-            call.func.attr
-            if isinstance(call.func, ast.Attribute)
-            else call.func.id
-            if isinstance(call.func, ast.Name)
-            else ""
-        )
+        tail = called_name(call)
         if not _NAMED_ALIKE.fullmatch(tail) or "Distributed" in tail or call in calls.nodes:
             continue
         name = code.external(module, call)

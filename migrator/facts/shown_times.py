@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 
-from migrator.facts.nodes import dotted
+from migrator.facts.nodes import called_name, dotted
 from migrator.facts.resolve import Resolver
 from migrator.facts.syntax import Module
 
@@ -24,7 +24,7 @@ def is_only_shown(resolver: Resolver, module: Module, call: ast.Call, depth: int
     for ancestor in module.ancestors(call):
         if isinstance(ancestor, ast.Call) and child is not ancestor.func and _shows(resolver, module, ancestor):
             return True
-        if isinstance(ancestor, ast.Call) and child is not ancestor.func and not _SPELLS.search(_name(ancestor)):
+        if isinstance(ancestor, ast.Call) and child is not ancestor.func and not _SPELLS.search(called_name(ancestor)):
             return False
         if isinstance(ancestor, ast.stmt):
             return _statement_only_shows(resolver, module, ancestor, depth)
@@ -32,16 +32,12 @@ def is_only_shown(resolver: Resolver, module: Module, call: ast.Call, depth: int
     return False
 
 
-def _name(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func) or ""
-
-
 def _shows(resolver: Resolver, module: Module, call: ast.Call) -> bool:
     """`print(...)`, or a statement that calls a function of the project with such a name."""
     if dotted(call.func) == "print":
         return True
     alone = isinstance(module.parents.get(call), ast.Expr)
-    return alone and _SHOWS.search(_name(call)) is not None and resolver.callee(module, call) is not None
+    return alone and _SHOWS.search(called_name(call)) is not None and resolver.callee(module, call) is not None
 
 
 def _statement_only_shows(resolver: Resolver, module: Module, statement: ast.stmt, depth: int) -> bool:

@@ -9,6 +9,7 @@ import ast
 import re
 
 from migrator.facts.model import Place
+from migrator.facts.nodes import called_name
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module, Span
 
@@ -43,7 +44,7 @@ def replication_callbacks(program: Program) -> list[Span]:
     """Statements that call `patch_replication_callback(model)`."""
     found = []
     for module, call in program.calls():
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        name = called_name(call)
         statement = module.statement(call)
         known = program.resolver.callee(module, call) is not None  # then MG324 has read what it does
         if name == "patch_replication_callback" and isinstance(statement, ast.Expr) and not known:

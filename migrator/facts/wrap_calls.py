@@ -11,7 +11,7 @@ from functools import cached_property
 from migrator.facts.code import Code
 from migrator.facts.converted import is_helpers
 from migrator.facts.model import Wrap
-from migrator.facts.nodes import argument
+from migrator.facts.nodes import argument, called_name
 from migrator.facts.syntax import Module, Span
 from migrator.facts.values import Value
 from migrator.facts.wrapper_names import DATA_PARALLEL, FUNCTIONAL
@@ -43,13 +43,7 @@ class WrapCalls:
         return bare and isinstance(module.parents.get(call), ast.Dict)
 
     def _kind(self, module: Module, call: ast.Call) -> tuple[str, str] | None:
-        tail = (
-            call.func.attr
-            if isinstance(call.func, ast.Attribute)
-            else call.func.id
-            if isinstance(call.func, ast.Name)
-            else ""
-        )
+        tail = called_name(call)
         name = self.code.external(module, call)
         if name in DATA_PARALLEL:
             return "class", name

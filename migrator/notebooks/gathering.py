@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from migrator.convert.conversion import FileChange
 from migrator.edits import Label
+from migrator.facts.nodes import called_name
 from migrator.facts.region import bound, reads, stays
 
 _STARTS, _ENDS = ("setup_distributed", "Accelerator"), ("destroy_process_group", "end_training")
@@ -126,8 +127,7 @@ def _calls(statement: ast.stmt, names: tuple[str, ...]) -> bool:
     value = statement.value if isinstance(statement, ast.Expr | ast.Assign) else None
     if not isinstance(value, ast.Call):
         return False
-    called = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
-    return bool(called.startswith(names))
+    return called_name(value).startswith(names)
 
 
 def _shared(tree: ast.Module, text: str, own: set[ast.stmt]) -> list[str]:
