@@ -9,7 +9,6 @@ writes holds a lock on its journal.  A journal is never believed about files out
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
@@ -19,7 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-# json and hashlib are imported where they are needed: most runs find no journal.
+from migrator.write.disk import digest, flush, hash_of, is_at, put, remove, umask
+
+# json is imported where it is needed: most runs find no journal.
 NAME = ".mgmigrate-journal"
 _HEAD = b'{"mgmigrate": 1,'
 _DONE = b"done\n"
@@ -70,7 +71,7 @@ def write_all(contents: Mapping[Path, bytes], home: Path) -> None:
                 at = row.target
                 os.replace(row.new, row.target)
             _flush_folders(rows)
-            _write(handle, _DONE)
+            put(handle, _DONE)
             os.fsync(handle)
         except BaseException as error:
             _undo(handle, home, rows, folders, error)
@@ -95,7 +96,7 @@ def _plan(data: Mapping[str, bytes], shown: Mapping[str, Path]) -> list[_Row]:
         if os.path.exists(target) and not os.stat(target).st_mode & 0o222:  # also for root, who could write
             raise WriteError(f"{shown[target]}: is read-only")
         stem = os.path.join(os.path.dirname(target), f".{os.path.basename(target)[:100]}.{token}.mgmigrate-")
-        rows.append(_Row(target, stem + "new", stem + "old", _digest(target), _hash(content)))
+        rows.append(_Row(target, stem + "new", stem + "old", digest(target), hash_of(content)))
     return rows
 
 
@@ -119,7 +120,7 @@ def _begin(home: Path, rows: Sequence[_Row], folders: Sequence[str]) -> int:
             recover(home / NAME)
             continue
         fcntl.flock(handle, fcntl.LOCK_EX)
-        if _is_at(handle, home / NAME):  # nobody took it for a dead one before it was locked
+        if is_at(handle, home / NAME):  # nobody took it for a dead one before it was locked
             break
         os.close(handle)
     try:
@@ -128,9 +129,9 @@ def _begin(home: Path, rows: Sequence[_Row], folders: Sequence[str]) -> int:
             for row in rows
         ]
         body = json.dumps({"mgmigrate": 1, "files": files, "folders": [os.path.relpath(f, home) for f in folders]})
-        _write(handle, body.encode() + b"\n")
+        put(handle, body.encode() + b"\n")
         os.fsync(handle)
-        _flush(str(home))
+        flush(str(home))
     except BaseException:
         os.unlink(home / NAME)
         os.close(handle)
@@ -142,11 +143,11 @@ def _stage(row: _Row, data: bytes) -> None:
     """Put the new content and a second link to the old one beside the target; the new file has the target's mode."""
     handle = os.open(row.new, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
-        _write(handle, data)
+        put(handle, data)
         old = os.stat(row.target) if row.before is not None else None
         if old is not None and os.geteuid() == 0:
             os.fchown(handle, old.st_uid, old.st_gid)
-        os.fchmod(handle, stat.S_IMODE(old.st_mode) if old is not None else 0o666 & ~_umask())
+        os.fchmod(handle, stat.S_IMODE(old.st_mode) if old is not None else 0o666 & ~umask())
         os.fsync(handle)
     finally:
         os.close(handle)
@@ -163,7 +164,7 @@ def _second_link(row: _Row) -> None:
             raise
         handle = os.open(row.old, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         try:
-            _write(handle, Path(row.target).read_bytes())
+            put(handle, Path(row.target).read_bytes())
             os.fchmod(handle, stat.S_IMODE(os.stat(row.target).st_mode))
             os.fsync(handle)
         finally:
@@ -204,7 +205,7 @@ def recover(journal: Path) -> str | None:
         raise WriteError(f"{journal}: cannot be read: {error.strerror or error}") from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not _is_at(handle, home / NAME):
+        if not is_at(handle, home / NAME):
             return None
         return _settle(journal, home, os.pread(handle, os.fstat(handle).st_size, 0))
     except BlockingIOError as error:
@@ -229,8 +230,8 @@ def _settle(journal: Path, home: Path, data: bytes) -> str:
         _clean_up(home, rows)
         return f"{journal.parent}: an interrupted --write had written everything; what it left behind was removed"
     for row in rows:
-        now = _digest(row.target)
-        is_ours = now == row.after and (row.before is None or _digest(row.old) == row.before)
+        now = digest(row.target)
+        is_ours = now == row.after and (row.before is None or digest(row.old) == row.before)
         if now != row.before and not is_ours:
             raise WriteError(
                 f"{row.target}: was changed after a --write of it was interrupted; its old content is in {row.old}:"
@@ -279,81 +280,28 @@ def _roll_back(home: Path, rows: Sequence[_Row], folders: Sequence[str]) -> None
     """Every step may have happened already: an undoing that is killed is undone again."""
     for row in reversed(rows):
         if row.before is None:
-            _remove(row.target)
+            remove(row.target)
         elif os.path.lexists(row.old) and not (os.path.exists(row.target) and os.path.samefile(row.old, row.target)):
             os.replace(row.old, row.target)
-        _remove(row.old)
-        _remove(row.new)
+        remove(row.old)
+        remove(row.new)
     for folder in reversed(folders):
         try:
             os.rmdir(folder)
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
                 raise
-    _remove(str(home / NAME))
+    remove(str(home / NAME))
 
 
 def _clean_up(home: Path, rows: Sequence[_Row]) -> None:
     for row in rows:
-        _remove(row.old)
-        _remove(row.new)
-    _remove(str(home / NAME))
-
-
-# -------------------------------------------------------------------- the disk
-def _write(handle: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        os.unlink(path)
-
-
-def _hash(data: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(data).hexdigest()
-
-
-def _digest(path: str) -> str | None:
-    try:
-        with open(path, "rb") as stream:
-            return _hash(stream.read())
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        remove(row.old)
+        remove(row.new)
+    remove(str(home / NAME))
 
 
 def _flush_folders(rows: Iterable[_Row]) -> None:
     for folder in dict.fromkeys(os.path.dirname(row.target) for row in rows):
         if os.path.isdir(folder):
-            _flush(folder)
-
-
-def _flush(folder: str) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # file systems that know no flushing of folders
-            raise
-    finally:
-        os.close(handle)
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    """True when the open file is still the one at the path."""
-    try:
-        there = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    own = os.fstat(handle)
-    return (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+            flush(folder)
