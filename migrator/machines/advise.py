@@ -95,81 +95,30 @@ def advise(
     )
 
 
+_Choice = tuple[Form, Form | None, list[str]]
+
+
 def _choose(
     reading: Reading, setting: Setting | None, size: Bytes | None, gpus: int, nodes: int, portable: bool
-) -> tuple[Form, Form | None, list[str]]:
-    cards = {card for card, _ in reading.devices}
+) -> _Choice:
     world = gpus * nodes
-    names = {name for name, _ in reading.frameworks}
-    if len(cards) > 1:
-        place = reading.devices[0][1]
-        why = f"one module has parts on {len(cards)} devices ({', '.join(sorted(cards))}; {place})"
-        return (
-            "model-parallel",
-            "fsdp",
-            [
-                f"{why}: a wrapper that copies the module to each card would have to copy cards",
-                "if the parts were only spread because they did not fit, FSDP does that without a plan of places",
-            ],
-        )
-    if names & {"fsdp", "deepspeed", "rpc"}:
-        used = ", ".join(sorted(names & {"fsdp", "deepspeed", "rpc"}))
-        return "stay", None, [f"the program uses {used} already: it is past DataParallel"]
-    if not reading.trains:
-        return (
-            "stay",
-            "ddp",
-            ["the program only evaluates: no gradients are exchanged, and nothing is gained in training"],
-        )
-    if world < 2:
-        return (
-            "stay",
-            "ddp",
-            ["one card: there is nothing to share; the converted program would run alone, at the same speed"],
-        )
-    reasons: list[str] = []
-    if nodes > 1:
-        reasons.append(f"{nodes} machines: DataParallel ends at one machine's door")
-    fits = True
+    decided = _by_structure(reading, world)
+    if decided is not None:
+        return decided
+    reasons = [f"{nodes} machines: DataParallel ends at one machine's door"] if nodes > 1 else []
     if size is not None and setting is not None and setting.memory:
-        share = size.ddp_each / setting.memory
-        shown = f"parameters, gradients, buckets and optimizer need {gb(size.ddp_each)} of {gb(setting.memory)} per card ({share:.0%})"
-        if share > FULL.value:
-            sharded = size.fsdp_each / setting.memory
-            fits = False
-            reasons.append(f"{shown}: above the {FULL.value:.0%} at which plain data parallelism ends in practice")
-            if sharded > FULL.value:
-                reasons.append(
-                    f"sharded over {world} cards they still take {sharded:.0%}: more cards, or offloading, or a split model"
-                )
-                return "model-parallel", "fsdp", reasons
-            reasons.append(f"sharded over {world} cards they take {gb(size.fsdp_each)} ({sharded:.0%})")
-        elif share > TIGHT.value:
-            reasons.append(
-                f"{shown}: it fits, but leaves little to activations; FSDP is the way out if the batch does not fit"
-            )
-        else:
-            reasons.append(f"{shown}: it fits on each")
-    if not fits:
-        return "fsdp", "model-parallel", reasons
-    if size is not None and setting is not None and nodes == 1:
-        more = f" + {gb(size.dp_gather)} of gathered outputs" if size.dp_gather else ""
-        reasons.append(
-            f"under DataParallel the main card holds {gb(size.main_excess)} more than each other card (gradients, optimizer{more}), "
-            f"and {gb(size.dp_moved)} pass through it in each step, none of it behind computation"
-        )
-        reasons.append(
-            f"DDP sends {gb(size.ddp_moved)} per card, most of it behind the backward pass, in buckets of {BUCKET.value / 2**20:.0f} MiB"
-        )
-    elif nodes == 1:
-        reasons.append(
-            "one process per card: no copying of the module in each step, no main card, no shared interpreter lock"
-        )
+        form, more = _by_memory(size, setting.memory, world)
+        reasons += more
+        if form is not None:
+            return form, "fsdp" if form == "model-parallel" else "model-parallel", reasons
+    if nodes == 1:
+        reasons += _against_data_parallel(size)
     if reading.branches:
         reasons.append(
             f"a forward pass branches on its inputs ({reading.branches[0]}): ranks may use different parts in one step; DDP needs "
             "find_unused_parameters=True then, which no longer calls for an RPC framework"
         )
+    names = {name for name, _ in reading.frameworks}
     if names & {"transformers.Trainer", "lightning"}:
         used = ", ".join(sorted(names & {"transformers.Trainer", "lightning"}))
         reasons.append(f"the program uses {used}, which does this itself when torchrun starts it: drop the wrap")
@@ -183,6 +132,63 @@ def _choose(
         reasons.append(f"the program {why}")
         return "accelerate", "ddp", reasons
     return "ddp", "accelerate", reasons
+
+
+def _by_structure(reading: Reading, world: int) -> _Choice | None:
+    """What the program and the number of cards decide, whatever the size of the model."""
+    cards = {card for card, _ in reading.devices}
+    if len(cards) > 1:
+        place = reading.devices[0][1]
+        why = f"one module has parts on {len(cards)} devices ({', '.join(sorted(cards))}; {place})"
+        reasons = [
+            f"{why}: a wrapper that copies the module to each card would have to copy cards",
+            "if the parts were only spread because they did not fit, FSDP does that without a plan of places",
+        ]
+        return "model-parallel", "fsdp", reasons
+    past = {name for name, _ in reading.frameworks} & {"fsdp", "deepspeed", "rpc"}
+    if past:
+        return "stay", None, [f"the program uses {', '.join(sorted(past))} already: it is past DataParallel"]
+    if not reading.trains:
+        why = "the program only evaluates: no gradients are exchanged, and nothing is gained in training"
+        return "stay", "ddp", [why]
+    if world < 2:
+        why = "one card: there is nothing to share; the converted program would run alone, at the same speed"
+        return "stay", "ddp", [why]
+    return None
+
+
+def _by_memory(size: Bytes, memory: float, world: int) -> tuple[Form | None, list[str]]:
+    """The form that is needed where the model's states do not fit on each card, and what they take of its `memory` in bytes."""
+    share, sharded = size.ddp_each / memory, size.fsdp_each / memory
+    shown = (
+        f"parameters, gradients, buckets and optimizer need {gb(size.ddp_each)} of {gb(memory)} per card ({share:.0%})"
+    )
+    if share <= TIGHT.value:
+        return None, [f"{shown}: it fits on each"]
+    if share <= FULL.value:
+        return None, [
+            f"{shown}: it fits, but leaves little to activations; FSDP is the way out if the batch does not fit"
+        ]
+    reasons = [f"{shown}: above the {FULL.value:.0%} at which plain data parallelism ends in practice"]
+    if sharded > FULL.value:
+        why = f"sharded over {world} cards they still take {sharded:.0%}: more cards, or offloading, or a split model"
+        return "model-parallel", [*reasons, why]
+    return "fsdp", [*reasons, f"sharded over {world} cards they take {gb(size.fsdp_each)} ({sharded:.0%})"]
+
+
+def _against_data_parallel(size: Bytes | None) -> Iterator[str]:
+    """What one process per card saves on one machine."""
+    if size is None:
+        yield "one process per card: no copying of the module in each step, no main card, no shared interpreter lock"
+        return
+    more = f" + {gb(size.dp_gather)} of gathered outputs" if size.dp_gather else ""
+    yield (
+        f"under DataParallel the main card holds {gb(size.main_excess)} more than each other card (gradients, optimizer{more}), "
+        f"and {gb(size.dp_moved)} pass through it in each step, none of it behind computation"
+    )
+    yield (
+        f"DDP sends {gb(size.ddp_moved)} per card, most of it behind the backward pass, in buckets of {BUCKET.value / 2**20:.0f} MiB"
+    )
 
 
 def _thresholds(setting: Setting | None, gpus: int, nodes: int) -> Iterator[str]:
