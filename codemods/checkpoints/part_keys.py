@@ -34,6 +34,4 @@ def check(context: Context) -> Iterator[Diagnostic]:
             )
 
 
-RULE = Rule(
-    "MG612", "part-keys", check, __doc__ or "", hazards=("H62", "H96"), keeps=("compatibility",), needs=("MG301",)
-)
+RULE = Rule("MG612", "part-keys", check, __doc__ or "", hazards=("H62",), keeps=("compatibility",), needs=("MG301",))

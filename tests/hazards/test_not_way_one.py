@@ -315,8 +315,9 @@ COUPLED: dict[str, tuple[Edit, ...]] = {
         ),
         (LOADER, "DataLoader(Stream(), batch_size=args.batch_size, shuffle=True)"),
     ),
-    "only a part is wrapped": (
+    "only a part is wrapped, beside which statistics are taken": (
         ("nn.DataParallel(Net()).cuda()", "Net().cuda()\n    model.body = nn.DataParallel(model.body)"),
+        (HEAD, "        self.head = nn.Sequential(nn.BatchNorm1d(16), nn.Linear(16, 4))\n"),
     ),
     "the second dimension is the batch": (("nn.DataParallel(Net())", "nn.DataParallel(Net(), dim=1)"),),
     "something else is trained as well": (
