@@ -23,6 +23,7 @@ from migrator.facts.syntax import Module
 from migrator.launch.scripts import read_script
 from migrator.load.project import Project
 from migrator.rewrite.imports import import_edits
+from migrator.rewrite.unused import unused_imports
 from migrator.timing import stage
 
 if TYPE_CHECKING:
@@ -91,6 +92,9 @@ def _rewrite(project: Project, program: Program, diagnostics: list[Diagnostic], 
     for module in program.modules:
         if by_path[module.path]:
             rewritten = apply_edits(module.text, by_path[module.path], module.tree)
+            unused = unused_imports(project, module, by_path[module.path], rewritten.text)
+            if unused:
+                rewritten = apply_edits(module.text, [*by_path[module.path], *unused], module.tree)
             changes.append(_change(module, rewritten))
     return [*changes, *new_files, *(_text_change(project, path, edits) for path, edits in texts.items())]
 
