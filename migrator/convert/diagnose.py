@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codemods import load_rules
-from codemods.base import Context, Diagnostic, Rule
+from codemods.base import Context, Diagnostic, Level, Rule
 from codemods.options import Options
 from migrator.convert.bystanders import needed_elsewhere, without_drops, without_vendored
 from migrator.convert.sharing_out import shared
@@ -65,7 +65,9 @@ def selected(rule: Rule, options: Options) -> bool:
 
 
 def problem(error: SourceError) -> Diagnostic:
-    return Diagnostic("MG002", Span(error.path, 0, 0, error.line), error.message, "note", None, "display-only")
+    """A module of the program that could not be read: what it does is left as it is, by every process."""
+    level: Level = "question" if error.message.startswith("cannot") else "note"
+    return Diagnostic("MG002", Span(error.path, 0, 0, error.line), error.message, level, None, "display-only")
 
 
 def policies_of(diagnostics: Sequence[Diagnostic], options: Options) -> tuple[str, ...]:

@@ -325,3 +325,9 @@ def test_a_program_that_loads_nothing_so_has_nothing_to_do(project):
     )
     project.write("train.py", "print('done')\n")
     assert [d.rule for d in project.convert().diagnostics] == ["MG000"]
+
+
+def test_a_module_that_cannot_be_read_needs_a_person(project):
+    project.write("tools.py", "print 'Python 2'\n")
+    _, result = project.train("import tools\n---\ntools.save(model)")
+    assert [(q.rule, q.at.path) for q in result.questions] == [("MG002", "tools.py")]
