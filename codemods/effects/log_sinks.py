@@ -12,6 +12,8 @@ from migrator.edits import Edit, Replace, SetArgument
 from migrator.facts.alone import run_by_one
 from migrator.facts.log_folders import log_folders
 from migrator.facts.once import once_groups
+from migrator.facts.run_modes import run_mode
+from migrator.facts.syntax import Span
 from migrator.facts.uniform import waits_for_all
 
 _OBJECTS = ("SummaryWriter", "visdom.Visdom", "tensorboard_logger.Logger")
@@ -37,7 +39,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
                 effect.at,
                 "one process reports the run",
                 *imports,
-                SetArgument(effect.at, "mode", f'None if {test} else "disabled"'),
+                _disabled_elsewhere(context, effect.at, test),
             )
         elif effect.path is not None and effect.name.startswith("logging."):
             yield RULE.converted(effect.at, "one process writes the log file", *written_by_one(context, effect.path))
@@ -65,6 +67,15 @@ def _asked(context: Context) -> Iterator[Diagnostic]:
             yield RULE.converted(asked.at, reason, *told_by_one(context, asked.at))
         else:
             yield RULE.question(asked.at, "one process alone has the writer: let rank 0 tell all the folder first")
+
+
+def _disabled_elsewhere(context: Context, at: Span, test: str) -> Edit:
+    """The program's own mode on rank 0, also where a dictionary of arguments may hold it."""
+    own = run_mode(context.program, at)
+    if own.unpacked is None:
+        return SetArgument(at, "mode", f'{own.mode} if {test} else "disabled"')
+    disabled = f'{{**{own.unpacked_text}, "mode": "disabled"}}'
+    return Replace(own.unpacked, f"($0 if {test} else {disabled})", (own.unpacked,))
 
 
 RULE = Rule("MG503", "log-sinks", check, __doc__ or "", hazards=("H91", "H92"), keeps=("once",))

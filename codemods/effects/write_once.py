@@ -15,10 +15,11 @@ from migrator.facts.alone import is_awaited, prepared_first
 from migrator.facts.downloads import fetching_groups
 from migrator.facts.once import OnceGroup, once_groups
 from migrator.facts.syntax import Span
-from migrator.facts.uniform import rank_zero_goes_first, waits_for_all
+from migrator.facts.uniform import BY_WORKERS, missing_file_test, rank_zero_goes_first, waits_for_all
 
 _WIDTH = 110
 _KINDS = frozenset({"write", "remove", "shell", "open", "download"})
+_MADE = frozenset({"write", "download", "remove"})
 # What can be written to main memory as well: in the other processes nobody reads it there.
 _INTO_MEMORY = frozenset(
     {"torch.save", "torch.jit.save", "numpy.save", "numpy.savez", "numpy.savez_compressed", "numpy.savetxt"}
@@ -38,14 +39,24 @@ def check(context: Context) -> Iterator[Diagnostic]:
             first_there.add(prepares)
             if rank_zero_goes_first(context.program, prepares):
                 continue
-            test, edits = context.rank_zero_first(prepares)
-            reason = "one process prepares the files, and the others find them there"
-            yield RULE.converted(prepares, reason, *edits, Guard(prepares, (prepares,), test, "with"))
+            yield _first(context, prepares)
     for one in unguarded:
         if one.effect.kind == "open":
             continue  # an open file is a sink: see MG503
+        if one.reason == BY_WORKERS:
+            told = (
+                f"workers of every process run this {one.effect.name}: let each process have a place of its own for it"
+            )
+            yield (RULE.question if context.sharing.way == "call" else RULE.note)(one.effect.at, told)
+            continue
         if one.effect.kind == "shell":
             yield RULE.note(one.effect.at, f"every process runs this {one.effect.name}: {one.reason}")
+            continue
+        missing = missing_file_test(context.program, one.effect.statement)
+        if missing is not None and one.effect.kind in _MADE:
+            if missing not in first_there and not rank_zero_goes_first(context.program, missing):
+                yield _first(context, missing)
+            first_there.add(missing)
             continue
         if one.effect.name in _INTO_MEMORY and one.effect.path is not None:
             test, imports = context.is_rank_zero(one.effect.at)
@@ -61,6 +72,12 @@ def check(context: Context) -> Iterator[Diagnostic]:
         yield RULE.question(
             one.effect.at, f"every process would run this {one.effect.name}: {one.reason}. Let rank 0 do it alone"
         )
+
+
+def _first(context: Context, place: Span) -> Diagnostic:
+    test, edits = context.rank_zero_first(place)
+    reason = "one process prepares the files, and the others find them there"
+    return RULE.converted(place, reason, *edits, Guard(place, (place,), test, "with"))
 
 
 def _guarded(context: Context, group: OnceGroup) -> Diagnostic:

@@ -11,9 +11,9 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from migrator.convert.conversion import FileChange
+from migrator.convert.helper_home import helper_home
 from migrator.convert.helpers import (
     catalogue,
     fits_inline,
@@ -74,20 +74,21 @@ def place_helpers(
     only_entry = all(one.edit.at.path == entry.path for one in wanted)
     fits = fits_inline(helpers) and not _is_taken(entry, helper_imports(helpers))
     if only_entry and (inline or fits) and _stands_below_imports(program):
-        place = program.region.last if program.region is not None else _definition_place(program)
-        edits = [replace(label, edit=InsertBefore(place, _spaced(_respell(helper_text(helpers), respelled))))]
-        edits += [replace(label, edit=AddImport(place, line)) for line in helper_imports(helpers)]
+        above = program.region.last if program.region is not None else _definition_place(program)
+        edits = [replace(label, edit=InsertBefore(above, _spaced(_respell(helper_text(helpers), respelled))))]
+        edits += [replace(label, edit=AddImport(above, line)) for line in helper_imports(helpers)]
         return edits
     accelerate = any("accelerator" in helper.text for helper in helpers)
-    earlier = None if respelled else own_module(project.folder, project.overlay, accelerate)
+    place = helper_home(project, [one.edit.at.path for one in wanted])
+    earlier = None if respelled else own_module(place.folder, project.overlay, accelerate)
     if earlier is not None:  # another program of this folder was converted before
         name, source = earlier
         helpers = with_needs([*names, *helpers_in(source)])
     else:
         taken = {n for module in program.modules for n in (module.name.rpartition(".")[2], *module.scope.bindings)}
-        name, source = free_module_name(project.folder, taken, accelerate), None
-    path = str(Path(entry.path).with_name(f"{name}.py"))
-    home = f"{project.package}.{name}" if project.package else name
+        name, source = free_module_name(place.folder, taken, accelerate), None
+    path = str(place.folder / f"{name}.py")
+    home = f"{place.prefix}{name}"
     text = _respell(module_text(helpers), respelled)
     if source is None or source.text != text:
         labels = {line: frozenset({label.label}) for line in range(1, text.count("\n") + 2)}

@@ -49,10 +49,13 @@ _CALLS: dict[str, tuple[str, int, str]] = {
     "shutil.move": ("write", 1, "dst"),
     "os.rename": ("write", 1, "dst"),
     "os.replace": ("write", 1, "dst"),
+    "os.renames": ("write", 1, "new"),
     "os.symlink": ("write", 1, "dst"),
+    "os.link": ("write", 1, "dst"),
     "os.remove": ("remove", 0, "path"),
     "os.unlink": ("remove", 0, "path"),
     "os.rmdir": ("remove", 0, "path"),
+    "os.removedirs": ("remove", 0, "name"),
     "shutil.rmtree": ("remove", 0, "path"),
     "os.system": ("shell", 0, "command"),
     "os.popen": ("shell", 0, "cmd"),
@@ -103,7 +106,7 @@ FILES_OF_MANY = {"h5py.File": "name", "zipfile.ZipFile": "file"}
 _MODE = re.compile(r"[rwaxbt+]{1,3}")
 _CLOCK = re.compile(
     r"^(time\.(time|strftime|asctime|ctime|localtime|time_ns)|datetime\.(datetime\.)?(now|today|utcnow)|datetime\.date\.today"
-    r"|os\.getpid|uuid\.uuid[14]|os\.urandom|secrets\.\w+|tempfile\.mk\w+|socket\.gethostname|hash)$"
+    r"|os\.getpid|uuid\.uuid[14]|os\.urandom|secrets\.\w+|tempfile\.mk(d?temp)|socket\.gethostname|hash)$"
 )
 # Calls that spell a time in another way.
 _SPELLINGS = ("int", "str", "time.strftime", "time.localtime", "time.asctime", "time.ctime")

@@ -1,7 +1,7 @@
 """Reading checkpoints back: which loads would put tensors where they were saved from.
 
-In: a `Program`.  Out: `torch.load` calls without `map_location` whose result is a checkpoint or a whole model.  Caches of data
-sets, which hold no GPU tensors, are left out.
+In: a `Program`.  Out: `torch.load` calls without `map_location` whose result is a checkpoint, or a whole model that was pickled: the
+note says which.  Caches of data sets, which hold no GPU tensors, are left out.
 """
 
 from __future__ import annotations
@@ -13,22 +13,68 @@ from migrator.facts.nodes import argument, has_unpacking, names_in
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module
 
+_RUN_METHODS = frozenset(["cuda", "to", "eval", "train", "parameters", "half", "float", "forward", "zero_grad"])
 _MODEL_METHODS = frozenset(
     ["cuda", "to", "eval", "train", "parameters", "state_dict", "load_state_dict", "module", "half"]
 )
 
 
 def unplaced_loads(program: Program) -> list[Place]:
-    """Loads of checkpoints that do not say on which device."""
+    """Loads that do not say on which device; the note is `model` for one that gives a model ready to run."""
     found = []
     for module, call in program.calls():
         if program.external(module, call) != "torch.load" or has_unpacking(call):
             continue
         if argument(call, "map_location", 1) is not None or _in_dataset(module, call):
             continue
-        if _is_checkpoint(program, module, call):
-            found.append(Place(module.span(call), module.span(module.statement(call)), module.segment(call)))
+        kind = "model" if _is_model(program, module, call) else "checkpoint"
+        if kind == "model" or _is_checkpoint(program, module, call):
+            found.append(Place(module.span(call), module.span(module.statement(call)), module.segment(call), kind))
     return found
+
+
+def _is_model(program: Program, module: Module, call: ast.Call) -> bool:
+    """True when what is read is run, or asked for its parameters, as it is; or was saved as a model under this path."""
+    parent = module.parents.get(call)
+    if isinstance(parent, ast.Attribute):
+        return _runs(module, call)
+    if not isinstance(parent, ast.Assign) or not isinstance(parent.targets[0], ast.Name):
+        return False
+    name = parent.targets[0].id
+    uses = [n for n in module.nodes if isinstance(n, ast.Name) and n.id == name and _comes_later(module, call, n)]
+    if any(_used_as_checkpoint(module, use, {name}) and not _runs(module, use) for use in uses):
+        return False
+    return any(_runs(module, use) for use in uses) or (bool(uses) and _is_saved_model(program, module, call))
+
+
+def _comes_later(module: Module, call: ast.Call, use: ast.Name) -> bool:
+    """True where the name is asked for behind the call, or in a function that sees it."""
+    there = module.scope_of.get(use, module.scope)
+    home = module.scope_of.get(call, module.scope)
+    found = module.lookup(use.id, there)
+    if not isinstance(use.ctx, ast.Load) or found is None or found[0] is not home:
+        return False
+    return there is not home or module.span(use).start > module.span(call).end
+
+
+def _runs(module: Module, use: ast.AST) -> bool:
+    """True for `model(...)` and `model.eval()`."""
+    parent = module.parents.get(use)
+    if isinstance(parent, ast.Attribute) and parent.attr in _RUN_METHODS:
+        use, parent = parent, module.parents.get(parent)
+    return isinstance(parent, ast.Call) and parent.func is use
+
+
+def _is_saved_model(program: Program, module: Module, call: ast.Call) -> bool:
+    """True when `torch.save(model.module, path)` has written to the same path."""
+    path = module.segment(call.args[0]) if call.args else ""
+    for owner, saving in program.calls():
+        if program.external(owner, saving) == "torch.save" and len(saving.args) > 1:
+            saved = saving.args[0]
+            whole = saved.value if isinstance(saved, ast.Attribute) and saved.attr == "module" else saved
+            if owner.segment(saving.args[1]) == path and program.is_wrapped(owner, whole):
+                return True
+    return False
 
 
 def _in_dataset(module: Module, call: ast.Call) -> bool:

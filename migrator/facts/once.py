@@ -15,8 +15,10 @@ from migrator.facts.model import Effect
 from migrator.facts.nodes import FunctionNode, dotted, names_in, walk
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module, Span
+from migrator.facts.uniform import BY_WORKERS, in_workers
 
 _GUARDED_KINDS = frozenset({"write", "remove", "shell", "open", "download", "folder"})
+_NEEDED = frozenset({"shell", "remove", "download"})
 _RANDOM = ("torch.rand", "torch.randn", "torch.randint", "torch.randperm", "numpy.random.", "random.")
 _PURE_BUILTINS = frozenset(
     [
@@ -71,6 +73,8 @@ def once_groups(program: Program, kinds: frozenset[str] = _GUARDED_KINDS) -> tup
     finder = _Finder(program, kinds)
     for module, call, effect in finder.effect_calls():
         top, reason = finder.guardable(module, call)
+        if effect.kind in _NEEDED and in_workers(program, module, call):
+            top, reason = None, BY_WORKERS  # each needs what comes of it, at once
         if top is None:
             reasons.append(Unguarded(effect, reason))
         else:

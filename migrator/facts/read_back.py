@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from migrator.facts.downloads import fetching_groups
 from migrator.facts.loads_after_saving import calls_in, loads_after_saving
 from migrator.facts.model import Place
-from migrator.facts.nodes import argument, dotted
+from migrator.facts.nodes import FunctionNode, argument, dotted
 from migrator.facts.program import Program
 from migrator.facts.scopes import Scope
 from migrator.facts.syntax import Module, Span
@@ -85,13 +85,22 @@ def _above_try(module: Module, statement: ast.stmt, written: int) -> ast.stmt:
 def removals_after(program: Program, read: Place) -> list[Span]:
     """Statements behind the reading, in the same function, that remove the file or the folder that was listed."""
     module = program.module_at(read.at)
-    scope = module.scope_of.get(_node_at(module, read.at), module.scope)
+    around = _function(module, _node_at(module, read.at))
     removed = [e for e in program.effects if e.kind == "remove" and e.at.path == module.path and e.path is not None]
     return [
         e.statement
         for e in removed
-        if e.scope == scope.name and e.at.start > read.at.end and e.path_text in (read.text, read.note)
+        if e.at.start > read.at.end
+        and e.path_text in (read.text, read.note)
+        and _function(module, _node_at(module, e.at)) is around
     ]
+
+
+def _function(module: Module, node: ast.AST) -> ast.AST | None:
+    """The function around a node; a comprehension is run where it stands."""
+    return next(
+        (a for a in module.ancestors(node) if isinstance(a, FunctionNode) and not isinstance(a, ast.Lambda)), None
+    )
 
 
 def _node_at(module: Module, at: Span) -> ast.AST:

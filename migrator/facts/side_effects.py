@@ -16,7 +16,8 @@ from migrator.facts.model import Clock, Effect
 from migrator.facts.shown_times import is_only_shown
 from migrator.facts.syntax import Module
 
-_PRIVATE = re.compile(r"^(io\.(BytesIO|StringIO)|tempfile\.(Named|Spooled)?Temporary\w+)$")
+_PRIVATE = re.compile(r"^(io\.(BytesIO|StringIO)|tempfile\.((Named|Spooled)?Temporary\w+|mkstemp))$")
+_DEPTH = 4
 
 
 def effects(code: Code) -> list[Effect]:
@@ -62,8 +63,25 @@ def _is_own_method(code: Code, module: Module, call: ast.Call) -> bool:
 def _is_private(code: Code, module: Module, call: ast.Call, effect: Effect) -> bool:
     """True when what is written to is in memory, or a temporary file that every process has for itself."""
     values = (*call.args, *(keyword.value for keyword in call.keywords))
-    for path in (value for value in values if module.span(value) == effect.path):
-        base = path.value if isinstance(path, ast.Attribute) and path.attr == "name" else path
-        if any(_PRIVATE.match(value.name) for value in code.resolver.values(module, base)):
+    return any(_is_temporary(code, module, path, 0) for path in values if module.span(path) == effect.path)
+
+
+def _is_temporary(code: Code, module: Module, node: ast.AST, depth: int) -> bool:
+    """True for such a file, its name, a path below such a folder, and a command in which it is named."""
+    for inner in ast.walk(node):
+        if not isinstance(inner, ast.Name | ast.Call) or (isinstance(inner, ast.Call) and inner is not node):
+            continue
+        if any(_PRIVATE.match(value.name) for value in code.resolver.values(module, inner)):
             return True
+        found = (
+            module.lookup(inner.id, module.scope_of.get(inner, module.scope)) if isinstance(inner, ast.Name) else None
+        )
+        for binding in found[1] if found is not None and depth < _DEPTH and found[0].parent is not None else ():
+            if binding.value is not None and binding.kind in ("assign", "item", "with"):
+                if isinstance(binding.value, ast.Call) and _PRIVATE.match(code.external(module, binding.value)):
+                    return True
+                if not isinstance(binding.value, ast.Constant) and _is_temporary(
+                    code, module, binding.value, depth + 1
+                ):
+                    return True
     return False

@@ -10,6 +10,7 @@ import ast
 import re
 
 from migrator.facts.dividing import divides
+from migrator.facts.downloads import fetching_groups
 from migrator.facts.made_files import asked_about, is_made
 from migrator.facts.nodes import FunctionNode, dotted
 from migrator.facts.program import Program
@@ -23,8 +24,11 @@ _RANK = re.compile(r"(?<![a-z])(rank|main_process|master|is_main|is_chief|primar
 _ONE_ONLY = re.compile(
     r"(master|main_?process|main_?rank|rank_?(zero|0))_only|only_(on_)?(master|main|rank)", re.IGNORECASE
 )
+BY_WORKERS = "the workers of a loader run it, which cannot wait for other processes"
 ON_SOME_RANKS = "it happens on some ranks only"
 _PASSES_BY = (ast.Return, ast.Break, ast.Continue)  # who raises ends the program, of all processes
+_WORKERS = re.compile(r"^(__getitem__|\w*collate\w*|\w*worker_init\w*)$")
+_TURNS = "rank 0 goes through it before the others do"
 _DEPTH = 3
 
 
@@ -38,13 +42,20 @@ def passed_by(program: Program, module: Module, statement: ast.stmt, depth: int 
 
 def _passed_by(program: Program, module: Module, statement: ast.stmt, depth: int) -> str:
     child: ast.AST = statement
+    in_turn = _in_turn(program)
+    if depth and statement in in_turn:
+        return _TURNS
     for ancestor in module.ancestors(statement):
+        if ancestor in in_turn:
+            return _TURNS
         why = _on_the_way(program, module, ancestor, child)
         if why:
             return why
         if isinstance(ancestor, FunctionNode):
             if any(_ONE_ONLY.search(dotted(d) or "") for d in getattr(ancestor, "decorator_list", ())):
                 return ON_SOME_RANKS
+            if _is_for_workers(program, module, ancestor):
+                return BY_WORKERS
             if depth < _DEPTH:
                 for caller, call in program.resolver.call_sites(ancestor):
                     why = passed_by(program, caller, caller.statement(call), depth + 1)
@@ -53,6 +64,29 @@ def _passed_by(program: Program, module: Module, statement: ast.stmt, depth: int
             return ""
         child = ancestor
     return ""
+
+
+def _in_turn(program: Program) -> frozenset[ast.AST]:
+    """Statements through which rank 0 goes before the others do (MG510)."""
+    return frozenset(statement for _, group in fetching_groups(program) for statement in group)
+
+
+def in_workers(program: Program, module: Module, node: ast.AST, depth: int = 0) -> bool:
+    """True for what nobody runs but the workers of a loader."""
+    function = next((a for a in module.ancestors(node) if isinstance(a, FunctionNode)), None)
+    if function is None or _is_for_workers(program, module, function):
+        return function is not None
+    sites = program.resolver.call_sites(function) if depth < _DEPTH else []
+    return bool(sites) and all(in_workers(program, caller, call, depth + 1) for caller, call in sites)
+
+
+def _is_for_workers(program: Program, module: Module, function: ast.AST) -> bool:
+    """True for the items of a data set, and for what puts them together into a batch."""
+    name = getattr(function, "name", "")
+    owner = module.parents.get(function)
+    if name == "__iter__" and isinstance(owner, ast.ClassDef):
+        return any(base.endswith(".IterableDataset") for base in program.resolver.external_bases(module, owner))
+    return bool(_WORKERS.match(name))
 
 
 def _on_the_way(program: Program, module: Module, ancestor: ast.AST, child: ast.AST) -> str:

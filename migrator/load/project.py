@@ -38,9 +38,20 @@ class Project:
         return Path(self.entry.path).parent
 
     @property
+    def name(self) -> str:
+        """The entry's dotted name from the folder in which the program's imports begin, which may be inside a package."""
+        parts = self.entry.name.split(".")
+        for skip in range(len(parts) - 1, 0, -1):
+            folder = self.root.joinpath(*parts[:skip])
+            names = {name for module in self.modules.values() for name in module.imported_modules}
+            if any(name.startswith(f"{parts[skip]}.") and _leads_to(folder, name) for name in names):
+                return ".".join(parts[skip:])
+        return self.entry.name
+
+    @property
     def package(self) -> str:
         """The package of an entry that is run by `python -m`: it imports from beside itself with a dot, or is `__main__`."""
-        package = self.entry.name.rpartition(".")[0]
+        package = self.name.rpartition(".")[0]
         dotted = any(isinstance(n, ast.ImportFrom) and n.level for n in self.entry.nodes)
         return package if dotted or Path(self.entry.path).name == "__main__.py" else ""
 
@@ -49,7 +60,13 @@ class Project:
         """What follows `python` to run the program."""
         if not self.package:
             return self.entry.path
-        return "-m " + (self.package if Path(self.entry.path).name == "__main__.py" else self.entry.name)
+        return "-m " + (self.package if Path(self.entry.path).name == "__main__.py" else self.name)
+
+
+def _leads_to(folder: Path, name: str) -> bool:
+    """True when a dotted name is that of a module below the folder, or of something in one."""
+    path = folder.joinpath(*name.split("."))
+    return any(p.with_name(f"{p.name}.py").is_file() for p in (path, path.parent) if p.parent != folder)
 
 
 def has_mark(folder: Path) -> bool:
