@@ -61,7 +61,9 @@ def _edits(context: Context, loader: Loader) -> Iterator[Edit]:
         made += f", shuffle={shuffle}"
     if loader.drop_last not in (None, "False"):
         made += f", drop_last={loader.drop_last}"
-    if none is not None:
+    if loader.sampler is not None:
+        yield Replace(loader.sampler, f"{made})")
+    elif none is not None:
         yield from _in_place_of_none(loader, none, f"{made})")
     else:
         yield from _as_a_new_name(context, loader, f"{made})")

@@ -8,8 +8,9 @@ recognised, every process evaluates everything instead, which is right and not f
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.edits import Edit, InsertAfter, InsertBefore, Replace, SetArgument
+from migrator.edits import DropArgument, Edit, InsertAfter, InsertBefore, Replace, SetArgument
 from migrator.facts.alone import run_by_one
+from migrator.facts.statistics import may_keep_statistics
 from migrator.facts.training import EvaluationLoop, Meter
 
 _HELPERS = {
@@ -30,6 +31,10 @@ def check(context: Context) -> Iterator[Diagnostic]:
         if loop.share and context.options.evaluation != "replicate":
             reason = "each process evaluates its own samples; the figures are added up"
             yield RULE.converted(loop.at, reason, *_share(context, loop), optional=True)
+            continue
+        if loop.averaged:
+            reason = "each process computes its part of a batch, as each device did: what is averaged over them stays"
+            yield RULE.converted(loop.at, reason, *_in_shares(context, loop))
             continue
         if loop.networks and not any(place.contains(loop.at) for place in run_by_one(context.program)):
             reason = "every process evaluates with rank 0's BatchNorm statistics"
@@ -85,6 +90,8 @@ def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
         yield from imports
     yield context.helper(loader.at, share.partition("(")[0])
     yield SetArgument(loader.at, "dataset", share, 0, holes=(loader.dataset,))
+    if loader.keeps_order:
+        yield DropArgument(loader.at, "sampler", 3)  # it would count the samples of the whole set
     if not context.options.batch_of_process:
         whole, imports = context.share(loader.at, loader.batch_text)
         yield from imports
@@ -96,6 +103,19 @@ def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
     yield from _bare_calls(context, loop)
     for meters in loop.meters:
         yield from gathering(context, meters)
+
+
+def _in_shares(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
+    helper, given = "in_shares", ""
+    if context.accelerate:
+        name, imports = context.processes(loop.at)
+        yield from imports
+        helper, given = "in_process_shares", f"{name}, "
+    yield context.helper(loop.at, helper)
+    if may_keep_statistics(context.program):
+        yield from _synchronised(context, loop, tuple(dict.fromkeys(map(context.program.text, loop.averaged))))
+    for call in loop.averaged:
+        yield Replace(call, f"{helper}({given}$0)", (call,))
 
 
 def _synchronised(context: Context, loop: EvaluationLoop, networks: tuple[str, ...]) -> Iterator[Edit]:

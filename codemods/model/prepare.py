@@ -8,8 +8,10 @@ without parameters, frozen networks and evaluation loaders stay out as well.
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
+from codemods.model.wrap_model import EVALUATES
 from codemods.model.wrapping import branch_beside, told_of, whole_in_place
 from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
+from migrator.facts.evaluation_wraps import evaluation_wraps, removed
 from migrator.facts.model import GuardFact, Wrap
 from migrator.facts.placing import unplaced
 from migrator.facts.preparing import Named, Preparation, find_preparation
@@ -52,7 +54,11 @@ def _prepared(context: Context, found: Preparation, group: tuple[Named, ...]) ->
 def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnostic]:
     """Take DataParallel off; where model and loader never meet, prepare the model in its place."""
     inlined: set[object] = set()
+    evaluating = evaluation_wraps(context.program)
     for wrap in context.program.wraps:
+        if wrap in evaluating:
+            yield RULE.converted(wrap.at, EVALUATES, Remove(removed(context.program, wrap)))
+            continue
         part, beside = context.program.parts.get(wrap.at), branch_beside(context, wrap)
         if part is not None:
             yield from told_of(RULE, part)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import AddImport, Edit, Replace
+from migrator.facts.evaluation_wraps import evaluation_wraps, removed
 from migrator.facts.subclasses import class_tests, kept_class, own_way
 
 
@@ -18,7 +19,14 @@ def check(context: Context) -> Iterator[Diagnostic]:
     for module, node in class_tests(context.program):
         if module.segment(node).rpartition(".")[2] not in kept:
             places.append(module.span(node))
+    gone = (
+        []
+        if context.sharing.way == "call"
+        else [removed(context.program, w) for w in evaluation_wraps(context.program)]
+    )
     for at in places:
+        if any(place.contains(at) for place in gone):
+            continue
         edits: list[Edit] = []
         if context.sharing.way == "call":
             edits += [context.helper(at, "SplitDataParallel"), Replace(at, "SplitDataParallel")]

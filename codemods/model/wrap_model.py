@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from codemods.model.wrapping import branch_beside, ddp_arguments, told_of, whole_in_place
 from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
+from migrator.facts.evaluation_wraps import evaluation_wraps, removed
 from migrator.facts.model import GuardFact, Wrap
 
+EVALUATES = "an evaluation needs no wrapper: there are no gradients to average"
 _REASON = "gradients are averaged over the processes"
 
 
@@ -20,7 +22,11 @@ def check(context: Context) -> Iterator[Diagnostic]:
         return
     inlined: set[object] = set()
     left_out = context.sharing.training.left_out if context.sharing.training is not None else []
+    evaluating = evaluation_wraps(context.program)
     for wrap in context.program.wraps:
+        if wrap in evaluating:
+            yield RULE.converted(wrap.at, EVALUATES, Remove(removed(context.program, wrap)))
+            continue
         part = context.program.parts.get(wrap.at)
         if part is not None:
             yield from told_of(RULE, part)

@@ -8,26 +8,40 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from migrator.facts.nodes import names_in
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module
 
+_REDUCES = frozenset(["mean", "sum"])
 
-def averaged_outputs(program: Program) -> Iterator[tuple[Module, ast.Call]]:
-    """`loss.mean()` of what the wrapped model gives, in a loop without a backward pass."""
+
+@dataclass(frozen=True, slots=True)
+class Averaged:
+    """A call of the wrapped model in an evaluation, and the mean or sum of what it gives."""
+
+    module: Module
+    call: ast.Call
+    mean: ast.Call
+    loop: ast.For | ast.While
+
+
+def averaged_outputs(program: Program) -> Iterator[Averaged]:
+    """`loss.mean()` and `loss.sum()` of what the wrapped model gives, in a loop without a backward pass."""
     for module, call in program.calls():
         loop = module.enclosing(call, ast.For, ast.While)
-        if loop is None or _steps(loop) or not program.is_wrapped(module, call.func):
+        if not isinstance(loop, ast.For | ast.While) or _steps(loop) or not program.is_wrapped(module, call.func):
             continue
         if is_past_wrapper(program, module, call.func) or program.is_unreached(module, call):
             continue
         outputs = _outputs(module, call, loop)
         for node in ast.walk(loop):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "mean":
-                if not node.args and _plain_name(node.func.value) in outputs:
-                    yield module, node
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _REDUCES:
+                if not node.args and not node.keywords and _plain_name(node.func.value) in outputs:
+                    yield Averaged(module, call, node, loop)
+                    break
 
 
 def _steps(loop: ast.AST) -> bool:

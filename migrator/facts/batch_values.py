@@ -12,11 +12,13 @@ from functools import cached_property
 
 from migrator.facts import losses
 from migrator.facts.batch_loops import BatchLoop
+from migrator.facts.evaluated import only_evaluates
 from migrator.facts.given import Given, given_by
 from migrator.facts.model_calls import model_called
 from migrator.facts.model_settings import is_setting
 from migrator.facts.nodes import argument, dotted, has_unpacking, names_in, walk
 from migrator.facts.obstacles import ObstacleCount, Obstacles
+from migrator.facts.output_names import OutputNames
 from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.random_draws import draws_random
 from migrator.facts.row_methods import NO_TENSORS, ROWWISE, TAKES_OVER, mixes_rows
@@ -44,6 +46,7 @@ class BatchValues:
         self.model_calls: list[Span] = []
         self.uncountable = ""  # the first reason why figures of shares cannot be put together
         self.fresh: set[str] = set(self.targets)  # names that this step has given a value
+        self.outputs = OutputNames(self.program, module)
         self.again = False  # read for the second time: what one step leaves for the next is known
 
     def stop(self, node: ast.AST, note: str) -> None:
@@ -77,6 +80,7 @@ class BatchValues:
         kind = self.kind(node.value)
         for target in node.targets:
             self._bind(target, kind, node)
+            self.outputs.bind(target, node.value)
         return kind
 
     def _bind(self, target: ast.AST, kind: str | None, node: ast.stmt) -> None:
@@ -92,6 +96,8 @@ class BatchValues:
                 self._bind(element, kind, node)
         elif isinstance(target, ast.Starred):
             self._bind(target.value, kind, node)
+        elif isinstance(target, ast.Subscript) and kind == "rows" and self._is_made_here(target.value):
+            self.kinds[dotted(target.value) or ""] = "rows"
         elif kind is not None:
             if kind == "figure" and isinstance(target, ast.Attribute) and self.evaluation:
                 self.doubt("it keeps figures in attributes")
@@ -101,10 +107,19 @@ class BatchValues:
                 self.stop(node, "what belongs to this batch is kept beyond it")
                 self.doubt("it keeps what belongs to a batch")
 
+    def _is_made_here(self, node: ast.expr) -> bool:
+        """True for a dictionary of this step, which parts of the batch are put into."""
+        return isinstance(node, ast.Name) and node.id in self.fresh and self.kinds.get(node.id) in (None, "rows")
+
     def _check_random(self, node: ast.AST) -> None:
         """Each process would draw for its own share only."""
         if not self.evaluation and draws_random(self.program, self.module, node):
-            self.stop(node, "random numbers are drawn for the whole batch")
+            if not (
+                isinstance(node, ast.Call)
+                and self.kind(node) is None
+                and only_evaluates(self.program, self.module, node)
+            ):
+                self.stop(node, "random numbers are drawn for the whole batch")
 
     # ------------------------------------------------------------ expressions
     def kind(self, node: ast.AST | None) -> str | None:
@@ -218,6 +233,8 @@ class BatchValues:
         receiver = self.kind(func.value) if isinstance(func, ast.Attribute) else None
         if receiver is None and not any(kinds):
             return None
+        if isinstance(func, ast.Attribute) and receiver == "rows" and func.attr == "mean" and not kinds:
+            return "loss" if self.outputs.holds(func.value) else "figure"  # over devices, or over samples
         if isinstance(func, ast.Attribute) and receiver == "rows":
             return self._method_kind(node, func.attr, kinds)
         if isinstance(func, ast.Attribute) and receiver == "loss":
@@ -228,6 +245,8 @@ class BatchValues:
         if name in ("torch.cat", "torch.concat") and kinds[0] == "rows" and not any(kinds[1:]):
             dim = argument(node, "dim", 1)
             return "rows" if isinstance(dim, ast.Constant) and dim.value in (1, 2, 3) else "figure"
+        if name == "torch.mean" and kinds == ["rows"] and self.outputs.holds(node.args[0]):
+            return "loss"
         if name in TAKES_OVER and kinds and kinds[0] == "rows":
             return "rows"
         if isinstance(func, ast.Attribute) and func.attr == "scale" and kinds == ["loss"]:

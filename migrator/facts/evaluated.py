@@ -11,6 +11,7 @@ import ast
 from migrator.facts.nodes import dotted, names_in
 from migrator.facts.past_wrapper import given_for, is_past_wrapper
 from migrator.facts.program import Program
+from migrator.facts.random_draws import draws_shared
 from migrator.facts.syntax import Module
 
 _COPIES = frozenset(["deepcopy", "AveragedModel", "ModelEma", "ModelEmaV2", "ModelEmaV3", "ExponentialMovingAverage"])
@@ -43,3 +44,12 @@ def unshared_networks(program: Program, module: Module, loop: ast.For) -> tuple[
         if is_copy(program, module, func) or is_past_wrapper(program, module, func):
             found[module.segment(func)] = None
     return tuple(found)
+
+
+def only_evaluates(program: Program, module: Module, call: ast.Call) -> bool:
+    """True for a function that runs the model on other batches, and draws from no stream that goes on behind it."""
+    callee = program.resolver.callee(module, call)
+    if callee is None or not isinstance(callee[1], ast.FunctionDef):
+        return False
+    runs = any(isinstance(n, ast.Call) and program.is_wrapped(callee[0], n.func) for n in ast.walk(callee[1]))
+    return runs and not draws_shared(program, module, call)

@@ -45,7 +45,7 @@ def _evaluation(reader: Reader, module: Module, loop: ast.For, loader_module: Mo
     shuffle = argument(call, "shuffle", 2)
     if not why and (
         has_unpacking(call)
-        or argument(call, "sampler", 3) is not None
+        or (argument(call, "sampler", 3) is not None and not (loader is not None and loader.keeps_order))
         or argument(call, "batch_sampler", 4) is not None
     ):
         why = "its loader has a sampler of its own"

@@ -48,6 +48,7 @@ class Flow(BatchValues):
         super().__init__(reader, module, loop, evaluation, given)
         self._figures = Figures(self)
         self.figures = self._figures.known
+        self.copies: dict[str, str] = {}  # names that keep what a figure was
         self.loss_text = ""
 
     def follow(self) -> None:
@@ -77,7 +78,9 @@ class Flow(BatchValues):
             self.read(node.orelse)
         elif isinstance(node, ast.With):
             for item in node.items:
-                self.kind(item.context_expr)
+                kind = self.kind(item.context_expr)
+                if item.optional_vars is not None and kind is not None:
+                    self._bind(item.optional_vars, self._scaled_by_apex(item.context_expr) or kind, node)
             self.read(node.body)
         elif isinstance(node, ast.For):
             kind = self.kind(node.iter)
@@ -113,10 +116,17 @@ class Flow(BatchValues):
 
     def _assign(self, node: ast.Assign) -> None:
         kind, target = self.assign(node), node.targets[0]
+        if isinstance(node.value, ast.Name) and node.value.id in self.figures and isinstance(target, ast.Name):
+            self.copies[target.id] = node.value.id
         if kind == "loss" and isinstance(target, ast.Name):
             self.loss_text = self.module.segment(node.value)
         if kind == "figure" and isinstance(target, ast.Name) and target.id in names_in(node.value):
             self._figures.count(target.id, node.value)
+
+    def _scaled_by_apex(self, node: ast.expr) -> str | None:
+        """The kind of what `with amp.scale_loss(loss, optimizer) as scaled:` gives."""
+        scales = isinstance(node, ast.Call) and self.program.external(self.module, node) == "apex.amp.scale_loss"
+        return self.kind(node.args[0]) if isinstance(node, ast.Call) and scales and node.args else None
 
     def _augment(self, node: ast.AugAssign) -> None:
         self._check_random(node.value)

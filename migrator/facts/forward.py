@@ -11,6 +11,9 @@ import ast
 from collections.abc import Iterator
 
 from migrator.facts.branches import Branches, is_own
+from migrator.facts.covered import covers_others
+from migrator.facts.forward_passes import Forward, forward_passes
+from migrator.facts.model import Wrap
 from migrator.facts.nodes import argument, dotted, walk
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module, Span
@@ -218,8 +221,21 @@ def _partial_outputs(program: Program) -> Iterator[Against]:
         rest = module.block(statement)[module.block(statement).index(statement) + 1 :]
         always = [s for s in rest if not isinstance(s, ast.If | ast.For | ast.While)]
         read = {dotted(n) for s in always for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-        if not all(name in read for name in names):
+        used = {place for place, name in enumerate(names) if name in read}
+        if len(used) < len(names) and not _is_covered(program, module, call, used, len(names)):
             yield module, call, PARTIAL
+
+
+def _is_covered(program: Program, module: Module, call: ast.Call, used: set[int], count: int) -> bool:
+    """True when each output that the step leaves out is a value that the others are made of, in every class it may be."""
+    found = [one for wrap in program.wraps for one in _forwards(program, wrap)] if used else []
+    return bool(found) and all(isinstance(one, tuple) and covers_others(call, *one, used, count) for one in found)
+
+
+def _forwards(program: Program, wrap: Wrap) -> list[Forward]:
+    module = program.module_at(wrap.at)
+    inner = next(n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) == wrap.inner)
+    return forward_passes(program, module, inner)
 
 
 def _has_backward(loop: ast.AST) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from migrator.facts.loaders import iterated, loaders_at
+from migrator.facts.loaders import DATA_LOADER, iterated, loaders_at
 from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module
@@ -39,6 +39,8 @@ def loaders_behind(program: Program, module: Module, node: ast.AST, depth: int =
     for value in program.resolver.values(module, node):
         if value.kind == "constant" and getattr(value.node, "value", 0) is None:
             continue  # not begun yet
+        if value.kind == "call" and value.name in DATA_LOADER:
+            continue  # what the name held before: a loader is no iterator
         inner = _behind(program, value, depth)
         if not inner:
             return []
@@ -59,9 +61,20 @@ def _behind(program: Program, value: Value, depth: int) -> Loaders:
     if value.kind == "instance":
         return _of_class(program, value, depth)
     if program.external(module, call) in ("iter", "itertools.cycle") or dotted(call.func) == "iter":
-        return loaders_in(program, module, call.args[0], depth + 1) if len(call.args) == 1 and not call.keywords else []
+        if len(call.args) != 1 or call.keywords:
+            return []
+        return _of_itself(program, module, call) or loaders_in(program, module, call.args[0], depth + 1)
     callee = program.resolver.callee(module, call)
     return _of_generator(program, *callee, depth) if callee is not None else []
+
+
+def _of_itself(program: Program, module: Module, call: ast.Call) -> Loaders:
+    """The loaders of `loader = cycle(loader)`, which takes over their name."""
+    values = program.resolver.values(module, call.args[0])
+    before = [value for value in values if value.node is not call]
+    if len(before) == len(values) or any(value.name not in DATA_LOADER for value in before):
+        return []
+    return [(v.module, v.node) for v in before if v.module is not None and isinstance(v.node, ast.Call)]
 
 
 def _of_class(program: Program, value: Value, depth: int) -> Loaders:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 
 from migrator.facts.batch_loops import BatchLoop
+from migrator.facts.evaluation_wraps import training_wraps
 from migrator.facts.model import GuardFact
 from migrator.facts.part_wraps import against_whole
 from migrator.facts.program import Program
@@ -46,7 +47,8 @@ _READING_METHODS = frozenset(
 
 def check_wraps(reader: Reader) -> None:
     program = reader.program
-    for wrap in program.wraps:
+    wraps = training_wraps(program)
+    for wrap in wraps:
         module = program.module_at(wrap.at)
         node = reader.node(module, wrap.at)
         if wrap.kind != "class":
@@ -57,7 +59,7 @@ def check_wraps(reader: Reader) -> None:
             reader.obstacle(module, node, "the batch is not the first dimension")
         elif not wrap.target:
             reader.obstacle(module, node, "the wrapped model has no name of its own")
-    for wrap in program.wraps:
+    for wrap in wraps:
         for guard in wrap.guards:
             if not (guard.parallel or guard.wraps_elsewhere or guard.leaves or guard.is_entry):
                 module = program.module_at(wrap.at)

@@ -54,6 +54,11 @@ def draws_random(program: Program, module: Module, node: ast.AST, depth: int = 3
     return any(True for _ in _drawn(program, module, node, depth))
 
 
+def draws_shared(program: Program, module: Module, node: ast.AST) -> bool:
+    """The same, generators apart that the code makes and seeds itself: those give the same numbers every time."""
+    return any(True for _ in _drawn(program, module, node, 3, own=False))
+
+
 def drawn_streams(program: Program, module: Module, node: ast.AST) -> frozenset[str]:
     """The streams (`torch`, `numpy`, `random`) that running the code draws from; seeding them is no draw."""
     return frozenset(_stream(name) for name in _drawn(program, module, node, 3) if name not in _SEEDS)
@@ -70,18 +75,38 @@ def seeded_streams(program: Program, module: Module, node: ast.AST, depth: int =
     return frozenset(seeded)
 
 
-def _drawn(program: Program, module: Module, node: ast.AST, depth: int) -> Iterator[str]:
-    """The names of what draws."""
+def _drawn(program: Program, module: Module, node: ast.AST, depth: int, own: bool = True) -> Iterator[str]:
+    """The names of what draws; without `own` only from streams that outlive the code."""
     for call in walk(node):
         if not isinstance(call, ast.Call):
             continue
         name = program.external(module, call)
+        if not own and _is_own_stream(program, module, argument(call, "generator", None)):
+            continue
         if name.startswith(_RANDOM) or (name in _SPLITS and argument(call, _SPLITS[name], None) is None):
             yield name
         elif isinstance(call.func, ast.Attribute) and call.func.attr in _DRAWS:
             yield "torch"
         for owner, function in _called(program, module, call, node, depth):
-            yield from _drawn(program, owner, function, depth - 1)
+            yield from _drawn(program, owner, function, depth - 1, own)
+
+
+def _is_own_stream(program: Program, module: Module, node: ast.expr | None) -> bool:
+    """True for a name of the function that is given a new generator there."""
+    function = module.enclosing_function(node) if isinstance(node, ast.Name) else None
+    if not isinstance(node, ast.Name) or function is None:
+        return False
+    values = [binding.value for binding in module.scopes[function].bindings.get(node.id, ())]
+    return bool(values) and all(_makes_generator(program, module, value) for value in values)
+
+
+def _makes_generator(program: Program, module: Module, node: ast.AST | None) -> bool:
+    """`torch.Generator()`, `torch.Generator().manual_seed(1)`."""
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "manual_seed":
+        return _makes_generator(program, module, node.func.value)
+    return program.external(module, node) == "torch.Generator"
 
 
 def _called(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from itertools import combinations, permutations
 
-from migrator.facts.averaged import averaged_outputs
+from migrator.facts.averages import read_averages
 from migrator.facts.backwards import backward_passes
 from migrator.facts.batch_loops import BatchLoop, batch_loop
 from migrator.facts.batch_uses import check_batch_uses
@@ -88,8 +88,7 @@ class _Reading(Reader):
         check_batch_uses(self, module, loop)
         read_evaluations(self, module, loop)
         self._check_left_out()
-        for place in averaged_outputs(self.program) if self.training.whole is not None else ():
-            self.obstacle(*place, "an evaluation averages the losses that the model computes on each device")
+        read_averages(self)
         return self.training
 
     def _read_other(

@@ -61,7 +61,8 @@ def meters_of(reader: Reader, module: Module, loop: BatchLoop, flow: Flow) -> It
             and (read_behind(module, loop, name) or (kind == "object" and is_handed_on(module, loop, name)))
         )
         if names:
-            yield Meter(kind, names, module.span(loop))
+            kept = [name for name, of in flow.copies.items() if of in names and name not in names]  # `logged = total`
+            yield Meter(kind, (*names, *kept), module.span(loop))
 
 
 def _check_figures(reader: Reader, module: Module, loop: BatchLoop, flow: Flow) -> None:

@@ -462,9 +462,16 @@ def _patch_modules(session: Session, first_call: Callable[[], None]) -> None:
             if isinstance(self, wrappers) and type(self).forward not in known:
                 return overridden(self, inputs, keywords)
             bared = next((wrap for wrap in session.wraps if wrap.module is self), None)
+            bared = bared or evaluated_alone(self)
             if bared is not None and not any(wrap is self for wrap in session.wraps):
                 return bare(bared, self, inputs, keywords)
         return call_module(self, *inputs, **keywords)
+
+    def evaluated_alone(self: Any) -> Any:
+        """The wrap of a model's kind, for one that is evaluated without a wrapper: read back, say, and wrapped by the original."""
+        if self.training or torch.is_grad_enabled() or any(wrap is self for wrap in session.wraps):
+            return None
+        return next((wrap for wrap in session.wraps if type(wrap.module) is type(self)), None)
 
     def overridden(self: Any, inputs: Any, keywords: Any) -> Any:
         """A wrapper class of the program's own, with a forward of its own."""

@@ -208,12 +208,12 @@ CASES = (
         "outputs and targets are put together: the loss sees the whole batch and its weights",
         devices=4,
     ),
-    whole(
+    shared(
         "H25",
         "a loss inside the model, and its mean",
         "auto",
         "h25_loss_in_forward",
-        "the numbers of the processes are put together to a vector, as DataParallel made one of the GPUs'",
+        "each process has the number that a GPU gave; the mean over the GPUs is that of the gradients",
         "MG303",
     ),
     whole(
@@ -402,7 +402,13 @@ CASES = (
     call(
         "H56", "models without anything to train", "auto", "h56_frozen_teacher", "no gradient, no exchange of gradients"
     ),
-    call("H57", "two networks, two optimizers", "auto", "h57_two_players", "each call exchanges its own gradients"),
+    shared(
+        "H57",
+        "two networks, two optimizers",
+        "auto",
+        "h57_two_players",
+        "each backward pass comes behind a forward pass of every network that it reaches, and so exchanges its gradients",
+    ),
     shared(
         "H58",
         "layers that are computed again",

@@ -1,0 +1,61 @@
+"""The forward passes of what a wrapper is given.
+
+In: an expression for a model, where it is wrapped.  Out: for each class that it may be the method; True where it is a library's of
+transformers, False where it is not in sight.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from migrator.facts.made_of import definitions
+from migrator.facts.program import Program
+from migrator.facts.syntax import Module
+from migrator.facts.values import Value
+from migrator.facts.wrapper_names import DATA_PARALLEL
+
+Forward = tuple[Module, ast.FunctionDef] | bool
+_LIBRARIES = ("transformers.", "pytorch_transformers.", "pytorch_pretrained_bert.")
+_MAKES = frozenset(["from_pretrained", "from_config", "to", "cuda"])
+
+
+def forward_passes(program: Program, module: Module, inner: ast.expr) -> list[Forward]:
+    """The forward passes behind an expression; of a name those of the values that it may have there."""
+    made = [v for _, v in definitions(module, module.statement(inner), inner.id)] if isinstance(inner, ast.Name) else []
+    return [one for expression in made or [inner] for one in _made(program, module, expression)]
+
+
+def _made(program: Program, module: Module, node: ast.expr) -> list[Forward]:
+    found: list[Forward] = []
+    for value in program.resolver.values(module, node):
+        if value.name in DATA_PARALLEL or (value.kind == "constant" and getattr(value.node, "value", 0) is None):
+            continue
+        owner = program.resolver.class_of(value) if value.kind == "instance" else None
+        func = value.node.func if isinstance(value.node, ast.Call) else None
+        if owner is None and value.module is not None and isinstance(func, ast.Attribute) and func.attr in _MAKES:
+            classes = program.resolver.values(value.module, func.value)
+            for one in classes:
+                if one.kind == "class" and one.module is not None and isinstance(one.node, ast.ClassDef):
+                    found.append(_forward(program, one.module, one.node))
+                else:
+                    found.append(one.name.startswith(_LIBRARIES) or _is_library(program, one))
+            if not classes:
+                found.append(value.name.startswith(_LIBRARIES))
+        elif owner is not None:
+            found.append(_forward(program, *owner))
+        else:
+            found.append(value.name.startswith(_LIBRARIES))
+    return found or [False]
+
+
+def _is_library(program: Program, value: Value) -> bool:
+    if value.module is None or not isinstance(value.node, ast.Name | ast.Attribute):
+        return False
+    return (program.resolver.external_name(value.module, value.node) or "").startswith(_LIBRARIES)
+
+
+def _forward(program: Program, module: Module, node: ast.ClassDef) -> Forward:
+    method = program.resolver.method(module, node, "forward")
+    if method is not None and isinstance(method[1], ast.FunctionDef):
+        return method[0], method[1]
+    return any(base.startswith(_LIBRARIES) for base in program.resolver.external_bases(module, node))

@@ -1,0 +1,243 @@
+"""Models that compute their own loss, as those of transformers do: the mean over devices, and evaluations that take it too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codemods.options import Options
+from migrator.convert.pipeline import Conversion, convert_program
+from migrator.load.source import Source
+from migrator.verify import ForkServer
+
+from .trained import check_equal
+
+FINETUNE = """\
+import argparse
+import logging
+import os
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+from tqdm import tqdm, trange
+
+logger = logging.getLogger(__name__)
+
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(20, 8)
+        self.kinds = nn.Embedding(2, 8)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, words, mask=None, kinds=None, labels=None):
+        hidden = self.words(words)
+        if kinds is not None:
+            hidden = hidden + self.kinds(kinds)
+        scores = self.head((hidden * mask[..., None]).sum(1))
+        outputs = (scores,)
+        if labels is not None:
+            weights = torch.tensor([0.2, 1.0, 3.0]).to(scores)
+            outputs = (nn.functional.cross_entropy(scores, labels, weights),) + outputs
+        return outputs
+
+
+def make_data(n, seed):
+    g = torch.Generator().manual_seed(seed)
+    words = torch.randint(20, (n, 5), generator=g)
+    return TensorDataset(words, (words > 3).float(), words % 2, words[:, 0] % 3)
+
+
+def set_seed(args):
+    np.random.seed(args.seed)
+    torch.manual_seed(args.seed)
+
+
+def train(args, train_dataset, model):
+    args.train_batch_size = args.per_gpu_train_batch_size * max(1, args.n_gpu)
+    train_sampler = RandomSampler(train_dataset) if args.local_rank == -1 else DistributedSampler(train_dataset)
+    train_dataloader = DataLoader(train_dataset, sampler=train_sampler, batch_size=args.train_batch_size)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate)
+    # before the wrap
+    if args.n_gpu > 1:
+        model = torch.nn.DataParallel(model)
+    # after the wrap
+    global_step = 0
+    tr_loss, logging_loss = 0.0, 0.0
+    model.zero_grad()
+    train_iterator = trange(int(args.num_train_epochs), desc="Epoch", disable=args.local_rank not in [-1, 0])
+    set_seed(args)
+    for _ in train_iterator:
+        epoch_iterator = tqdm(train_dataloader, desc="Iteration", disable=args.local_rank not in [-1, 0])
+        for step, batch in enumerate(epoch_iterator):
+            model.train()
+            batch = tuple(t.to(args.device) for t in batch)
+            inputs = {"words": batch[0], "mask": batch[1], "labels": batch[3]}
+            if args.model_type != "plain":
+                inputs["kinds"] = batch[2] if args.model_type in ["marked"] else None
+            outputs = model(**inputs)
+            loss = outputs[0]
+            if args.n_gpu > 1:
+                loss = loss.mean()
+            if args.gradient_accumulation_steps > 1:
+                loss = loss / args.gradient_accumulation_steps
+            loss.backward()
+            tr_loss += loss.item()
+            if (step + 1) % args.gradient_accumulation_steps == 0:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                model.zero_grad()
+                global_step += 1
+                if args.local_rank in [-1, 0] and global_step % args.logging_steps == 0:
+                    results = evaluate(args, model)
+                    logger.info("%s %s", results, (tr_loss - logging_loss) / args.logging_steps)
+                    logging_loss = tr_loss
+            if args.max_steps > 0 and global_step > args.max_steps:
+                epoch_iterator.close()
+                break
+    return global_step, tr_loss / global_step
+
+
+def evaluate(args, model):
+    eval_dataset = make_data(19, 1)
+    eval_sampler = SequentialSampler(eval_dataset)
+    eval_dataloader = DataLoader(eval_dataset, sampler=eval_sampler, batch_size=4 * max(1, args.n_gpu))
+    if args.n_gpu > 1 and not isinstance(model, torch.nn.DataParallel):
+        model = torch.nn.DataParallel(model)
+    eval_loss, steps, preds = 0.0, 0, None
+    for batch in tqdm(eval_dataloader, desc="Evaluating"):
+        model.eval()
+        batch = tuple(t.to(args.device) for t in batch)
+        with torch.no_grad():
+            outputs = model(batch[0], mask=batch[1], labels=batch[3])
+            tmp_eval_loss, scores = outputs[:2]
+            eval_loss += tmp_eval_loss.mean().item()
+        steps += 1
+        rows = scores.argmax(1).cpu().numpy()
+        preds = rows if preds is None else np.append(preds, rows, axis=0)
+    result = {"loss": eval_loss / steps, "right": int((preds == 1).sum())}
+    print(result)
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model_type", default="marked")
+    parser.add_argument("--output_dir", default="out")
+    parser.add_argument("--per_gpu_train_batch_size", default=4, type=int)
+    parser.add_argument("--gradient_accumulation_steps", type=int, default=2)
+    parser.add_argument("--learning_rate", default=5e-2, type=float)
+    parser.add_argument("--num_train_epochs", default=2.0, type=float)
+    parser.add_argument("--max_steps", default=-1, type=int)
+    parser.add_argument("--logging_steps", type=int, default=2)
+    parser.add_argument("--local_rank", type=int, default=-1)
+    parser.add_argument("--seed", type=int, default=42)
+    args = parser.parse_args()
+    args.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    args.n_gpu = torch.cuda.device_count()
+    set_seed(args)
+    model = Tagger()
+    model.to(args.device)
+    global_step, tr_loss = train(args, make_data(48, 0), model)
+    os.makedirs(args.output_dir, exist_ok=True)
+    torch.save(model.state_dict(), os.path.join(args.output_dir, "model.bin"))
+    model = Tagger()
+    model.load_state_dict(torch.load(os.path.join(args.output_dir, "model.bin")))
+    model.to(args.device)
+    evaluate(args, model)
+
+
+if __name__ == "__main__":
+    main()
+"""
+TARGETS = [Options(), Options(target="accelerate")]
+Edit = tuple[str, str]
+CALL = "            outputs = model(**inputs)\n            loss = outputs[0]\n"
+MEAN = "                loss = loss.mean()\n"
+GIVES = "        return outputs\n"
+HELD = 'inputs = {"words": batch[0], "mask": batch[1], "labels": batch[3]}'
+LOADER = "    eval_dataloader = DataLoader(eval_dataset, sampler=eval_sampler"
+EVALUATION = "    eval_dataset = make_data(19, 1)\n"
+RESULTS = "                    results = evaluate(args, model)\n"
+# What must keep each process from going on with the loss of its share.
+GATHERED: dict[str, tuple[Edit, ...]] = {
+    "losses are added up": ((MEAN, MEAN.replace("mean", "sum")),),
+    "the model may give one tensor": (
+        (GIVES, "        return outputs if labels is None else torch.stack([outputs[0], outputs[0]])\n"),
+    ),
+    "the mean is of some samples": ((CALL, CALL.replace("outputs[0]", "outputs[0][:1]")),),
+}
+WHOLE: dict[str, tuple[Edit, ...]] = {
+    "a table outlives its step": (
+        ("    global_step = 0\n", "    global_step = 0\n    inputs = {}\n"),
+        (HELD, 'inputs["words"] = batch[0]; inputs["mask"] = batch[1]; inputs["labels"] = batch[3]'),
+    ),
+    "an evaluation draws its samples": (
+        (
+            EVALUATION,
+            "    eval_dataset = torch.utils.data.Subset(make_data(40, 1), torch.randperm(40)[:19].tolist())\n",
+        ),
+    ),
+    "an evaluation shuffles": ((LOADER, LOADER.replace("sampler=eval_sampler", "shuffle=True")),),
+    "some processes evaluate": ((RESULTS, RESULTS.replace("evaluate(", "os.path.exists('wanted') and evaluate(")),),
+}
+
+
+def edited(*changes: Edit) -> str:
+    text = FINETUNE
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def convert(*changes: Edit, options: Options = TARGETS[0]) -> Conversion:
+    text = edited(*changes)
+    compile(text, "train.py", "exec")
+    return convert_program(Path("train.py"), options, Source("train.py", text))
+
+
+def test_each_process_has_the_loss_of_its_share() -> None:
+    conversion = convert()
+    assert conversion.way == "distributed" and "whole batch" not in conversion.reason, conversion.reason
+    (after,) = [change.after for change in conversion.changes if change.path == "train.py"]
+    assert "outputs = model(**inputs)" in after
+    assert "train_sampler = DistributedSampler(train_dataset, seed=torch.initial_seed())\n" in after
+    assert "for epoch in train_iterator" in after and "sampler.set_epoch(epoch)" in after
+    assert "tr_loss, logging_loss = mean_over_ranks(tr_loss, logging_loss)" in after
+
+
+def test_an_evaluation_that_averages_over_devices_does_so_over_processes() -> None:
+    (after,) = [change.after for change in convert().changes if change.path == "train.py"]
+    assert "outputs = in_shares(model)(batch[0], mask=batch[1], labels=batch[3])" in after
+    assert "isinstance(model" not in after and after.count("DataParallel(") == 0
+
+
+@pytest.mark.parametrize("name", GATHERED)
+def test_outputs_are_put_together_where(name: str) -> None:
+    conversion = convert(*GATHERED[name])
+    assert conversion.way == "call" or "the loss sees the whole batch" in conversion.reason, conversion.reason
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_the_batch_stays_whole_where(name: str) -> None:
+    assert convert(*WHOLE[name]).way == "call"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ForkServer]:
+    with ForkServer(preload=("numpy", "tqdm")) as server:
+        yield server
+
+
+@pytest.mark.parametrize("options", TARGETS, ids=["ddp", "accelerate"])
+def test_it_trains_and_evaluates_the_same(
+    options: Options, tmp_path: Path, server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_equal(FINETUNE, tmp_path, server, monkeypatch, options=options)
