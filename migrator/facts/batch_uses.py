@@ -67,7 +67,7 @@ def _check_batch_text(reader: Reader, loader: Loader) -> None:
                     found = owner.lookup(use.id, owner.scope_of.get(use, owner.scope)) if use.id == text else None
                     if found is None or found[0] is not scope:
                         continue
-                elif use.attr != attribute:
+                elif scope is not None or use.attr != attribute:
                     continue
                 if not _is_behind_the_call(reader, owner, use) and not _is_global_use(reader, owner, use):
                     reader.obstacle(owner, use, f"{dotted(use)} is also used for something else than loading")
@@ -94,8 +94,9 @@ def _same_value(reader: Reader, module: Module, node: ast.expr, depth: int) -> I
     found = module.lookup(node.id, module.scope_of.get(node, module.scope))
     yield text, found[0] if found else None
     for binding in found[1] if found else []:
-        if binding.kind == "assign" and isinstance(binding.value, ast.Name | ast.Attribute):
-            yield from _same_value(reader, module, binding.value, depth + 1)
+        made = _number(binding.value) if binding.kind == "assign" else None
+        if isinstance(made, ast.Name | ast.Attribute):
+            yield from _same_value(reader, module, made, depth + 1)
         elif binding.kind == "param" and found is not None:
             bound = found[0].parent is not None and found[0].parent.is_class
             for caller, call in reader.resolver.call_sites(found[0].node):
@@ -103,6 +104,12 @@ def _same_value(reader: Reader, module: Module, node: ast.expr, depth: int) -> I
                 given = argument(call, binding.target, position)
                 if isinstance(given, ast.Name | ast.Attribute):
                     yield from _same_value(reader, caller, given, depth + 1)
+
+
+def _number(value: ast.AST | None) -> ast.AST | None:
+    """What stands in `int(...)`, or the value itself."""
+    whole = isinstance(value, ast.Call) and dotted(value.func) == "int" and len(value.args) == 1
+    return value.args[0] if isinstance(value, ast.Call) and whole else value
 
 
 def _passed_on(reader: Reader, module: Module, node: ast.AST) -> tuple[Module, list[ast.AST]] | None:
@@ -167,8 +174,16 @@ def _is_global_use(reader: Reader, module: Module, node: ast.AST, depth: int = 0
             if any(isinstance(n, ast.Call) and dotted(n.func) == "len" for n in ast.walk(other)):
                 return True
         if isinstance(ancestor, ast.stmt):
-            return isinstance(ancestor, ast.Assign) and _keeps_name(ancestor, node)
+            return isinstance(ancestor, ast.Assign) and (
+                _keeps_name(ancestor, node) or _names_batch(reader, ancestor, node)
+            )
     return False
+
+
+def _names_batch(reader: Reader, node: ast.Assign, value: ast.AST) -> bool:
+    """`size = int(config.size)`, under whose name a loader is given it."""
+    batches = {loader.batch_text for loader in reader.training.loaders}
+    return _number(node.value) is value and len(node.targets) == 1 and dotted(node.targets[0]) in batches
 
 
 def _keeps_name(node: ast.Assign, value: ast.AST) -> bool:
