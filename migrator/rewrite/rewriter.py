@@ -164,7 +164,7 @@ class Rewriter(cst.CSTTransformer):
             """End the open guard; what its last statement asked for behind itself comes behind the guard."""
             nonlocal guard
             if guard is not None and pending:
-                body.append(self._guarded(guard, pending))
+                body.append(self._guarded(guard, pending, getattr(original, "indent", None)))
             body.extend(behind)
             pending.clear()
             behind.clear()
@@ -315,7 +315,8 @@ class Rewriter(cst.CSTTransformer):
         self.made += [(labelled, node) for node in nodes]
         return nodes
 
-    def _guarded(self, labelled: Labelled, statements: Sequence[Any]) -> cst.If | cst.With:
+    def _guarded(self, labelled: Labelled, statements: Sequence[Any], indent: str | None) -> cst.If | cst.With:
+        """The statements under a test; `indent` is that of the block around them where it is not the file's own."""
         assert isinstance(labelled.edit, Guard)
         first = statements[0]
         body = [first.with_changes(leading_lines=[]), *statements[1:]]
@@ -324,7 +325,7 @@ class Rewriter(cst.CSTTransformer):
         head = f"{labelled.edit.keyword} {labelled.edit.test}:\n    pass\n"
         parsed = cst.parse_statement(head, config=self.module.config_for_parsing)
         assert isinstance(parsed, cst.If | cst.With)
-        node = parsed.with_changes(body=cst.IndentedBlock(body=body), leading_lines=first.leading_lines)
+        node = parsed.with_changes(body=cst.IndentedBlock(body=body, indent=indent), leading_lines=first.leading_lines)
         self.made.append((labelled, node))
         self.applied.add(labelled)
         return node

@@ -94,6 +94,13 @@ def test_a_guard_of_one_line_and_a_loop_in_a_guard_end_without_stray_blanks():
     assert after.endswith("        main()\n\n    dist.destroy_process_group()\n")
 
 
+def test_a_guard_is_indented_as_the_block_that_it_stands_in():
+    spaced = training("torch.save(model.state_dict(), 'a.pt')")
+    text = "def first():\n    return 1\n\n\n" + spaced.replace("    ", "\t")
+    after = check_rewrite(text, "\t\ttorch.save(model.state_dict(), 'a.pt')", "MG501").changes[0].after
+    assert "\tif dist.get_rank() == 0:\n\t\ttorch.save(" in after
+
+
 def test_each_process_reads_its_share_in_a_new_order_each_epoch():
     conversion = check_rewrite(training("pass"), "for inputs, targets in loader:", "MG201")
     after = conversion.changes[0].after
