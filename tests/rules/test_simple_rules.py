@@ -1,5 +1,7 @@
 """Rules that look at one place at a time: what each leaves alone, and what it makes of the rest."""
 
+import re
+
 import pytest
 
 from .tools import check_noop, check_question, check_rewrite, training
@@ -98,7 +100,7 @@ def test_a_guard_is_indented_as_the_block_that_it_stands_in():
     spaced = training("torch.save(model.state_dict(), 'a.pt')")
     text = "def first():\n    return 1\n\n\n" + spaced.replace("    ", "\t")
     after = check_rewrite(text, "\t\ttorch.save(model.state_dict(), 'a.pt')", "MG501").changes[0].after
-    assert "\tif dist.get_rank() == 0:\n\t\ttorch.save(" in after
+    assert re.search(r"\n(\t+)if dist.get_rank\(\) == 0:\n\1\ttorch.save\(", after)
 
 
 def test_each_process_reads_its_share_in_a_new_order_each_epoch():
