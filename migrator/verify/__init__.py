@@ -5,9 +5,10 @@ runs unmodified on N simulated devices, the converted program on N gloo processe
 the project.  Importing this package imports no torch.
 """
 
-from .check import Recording, record_before, verify
+from .check import record_before, verify
 from .launcher import ForkServer, ServerFailed
 from .report import headline, to_json, to_text
+from .runs import Recording
 from .settings import VerifyRequest
 from .verdict import EXIT_CODES, Finding, Row, Status, Verdict
 

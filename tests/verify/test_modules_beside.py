@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from migrator.verify import VerifyRequest
-from migrator.verify.check import after_entry, copy_after, find_places
+from migrator.verify.places import after_entry, copy_after, find_places
 
 
 def test_helpers_beside_a_converted_file_take_their_place_in_the_copy(tmp_path: Path) -> None:
