@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from migrator.facts.alone import run_by_one
 from migrator.facts.caches import is_cache
-from migrator.facts.dividing import divides
+from migrator.facts.dividing import chooses, divides
 from migrator.facts.made_files import asked_about, is_made, whole_question
 from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
@@ -40,7 +40,8 @@ def file_questions(program: Program) -> Iterator[FileQuestion]:
             continue
         cache = is_cache(program, module, node, asked)
         together = _meets(program, module, node)
-        parts = together or (divides(program, module, node) and is_made(program, module, node, asked))
+        divided = divides(program, module, node) or chooses(program, module, node, asked)
+        parts = together or (divided and is_made(program, module, node, asked))
         if not cache and not parts:
             continue
         if not cache and _is_made_before(program, module, node, asked):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 
-from migrator.facts.dividing import divides
+from migrator.facts.dividing import chooses, divides
 from migrator.facts.downloads import fetching_groups
 from migrator.facts.made_files import asked_about, is_made
 from migrator.facts.nodes import FunctionNode, dotted
@@ -190,6 +190,9 @@ def missing_file_test(program: Program, statement: Span) -> Span | None:
         return None
     if any(isinstance(n, ast.Call) and program.is_wrapped(module, n.func) for n in inside):
         return None
+    asked = [asked_about(program, module, n) for n in ast.walk(found.test) if isinstance(n, ast.Call)]
+    if any(path is not None and chooses(program, module, found, path) for path in asked):
+        return None  # the others would find what rank 0 has just made, and take the other branch
     return module.span(found)
 
 

@@ -106,3 +106,13 @@ def test_a_file_that_a_comprehension_reads_is_removed_after_it():
         "dist.barrier()\nif dist.get_rank() == 0:\n    os.remove('rows.txt')",
         "MG506",
     )
+
+
+def test_rank_0_says_whether_a_run_goes_on_where_its_folder_is_made_otherwise():
+    text = "if os.path.exists('run'):\n    start = 1\nelse:\n    os.makedirs('run')\n    start = 0\n    os.system('cp a.yml run')"
+    done = check_rewrite(program(text), "if from_rank_zero(os.path.exists('run')):\n    start = 1\nelse:", "MG511")
+    assert "rank_zero_first" not in done.changes[0].after
+
+
+def test_a_folder_that_is_only_said_to_be_there_is_asked_for_by_all():
+    check_noop(program("if os.path.exists('run'):\n    print('there')\nelse:\n    os.makedirs('run')"), "MG511")

@@ -156,6 +156,23 @@ def tensors_in_nested_arguments_are_chunked_and_the_rest_is_passed_whole() -> No
     agree(lambda: Function(describe), drive)
 
 
+class _WrapsInside(nn.Module):
+    """Wraps its layer once more where it runs as a part of a replica."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return SplitDataParallel(self.layer)(x) if SplitDataParallel.inside else self.layer(x)
+
+
+@check
+def a_wrap_that_a_replica_makes_runs_on_its_chunk() -> None:
+    agree(_WrapsInside, train(square, square))
+    assert not SplitDataParallel.inside
+
+
 @check
 def keyword_arguments_alone_are_chunked() -> None:
     agree(mlp, lambda m: m(input=batch(11, 3)))
