@@ -87,8 +87,13 @@ class Code:
         """True when the place may be run without a process group: by another program of the project, or on import."""
         if at.path == self.entry_module.path:
             return False
-        on_import = not self.module_at(at).line_text(at.line)[:1].isspace()
-        return on_import or at.path in self._shared
+        if at.path in self._shared:
+            return True
+        module = self.module_at(at)
+        return not any(
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and module.span(node).contains(at)
+            for node in module.nodes
+        )
 
     @cached_property
     def _shared(self) -> frozenset[str]:

@@ -59,7 +59,7 @@ def unlinked_devices(program: Program) -> list[UnlinkedDevice]:
     """All such places, file by file; none where every file that the program loads is known."""
     found = [
         UnlinkedDevice(os.path.relpath(path), line, text, loader)
-        for path, whole, loader in _loadable(program, _FIXED)
+        for path, whole, loader in _loadable(program, _FIXED, dict(_loaders(program)))
         for line, text in _devices(whole)
     ]
     return list({(one.path, one.line, one.text): one for one in found}.values())
@@ -70,7 +70,8 @@ def unlinked_wraps(program: Program) -> list[UnlinkedDevice]:
     found: dict[str, UnlinkedDevice] = {}
     subclasses = {name for module in program.modules for name in _SUBCLASS.findall(module.text)}
     names = "|".join(["DataParallel", *sorted(subclasses)])
-    for path, whole, loader in _loadable(program, re.compile(rf"\b({names})\b")):
+    loaders = dict(_loaders(program, imports=True))
+    for path, whole, loader in _loadable(program, re.compile(rf"\b({names})\b"), loaders):
         tree = _parsed(whole)
         calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)] if tree is not None else []
         wraps = [c for c in calls if re.search(rf"(^|\.)({names})$", dotted(c.func) or "")]
@@ -81,9 +82,8 @@ def unlinked_wraps(program: Program) -> list[UnlinkedDevice]:
     return list(found.values())
 
 
-def _loadable(program: Program, wanted: re.Pattern[str]) -> Iterator[tuple[Path, str, str]]:
+def _loadable(program: Program, wanted: re.Pattern[str], loaders: dict[str, str]) -> Iterator[tuple[Path, str, str]]:
     """Files with such a text that the program may load, each with its text and what loads it."""
-    loaders = dict(_loaders(program))
     if not loaders:
         return
     own = {os.path.realpath(module.path) for module in program.modules}
@@ -106,12 +106,15 @@ def _loadable(program: Program, wanted: re.Pattern[str]) -> Iterator[tuple[Path,
         yield from ((path, text, loader) for path, text in texts.items() if path in reached and wanted.search(text))
 
 
-def _loaders(program: Program) -> Iterator[tuple[str, str]]:
-    """The kinds of files that are loaded by values which cannot be read, each with the first place that does it."""
+def _loaders(program: Program, imports: bool = False) -> Iterator[tuple[str, str]]:
+    """The kinds of files that are loaded by values which cannot be read, each with the first place that does it.
+
+    With `imports` also what runs an import that is put together as a text.
+    """
     for module, call in program.calls():
         written = program.external(module, call) or dotted(call.func) or ""
         name = next((n for n in _LOADERS if written == n or written.endswith(f".{n}")), "")
-        if not name or (name == "exec" and not (_runs_file(module, call) or _runs_import(module, call))):
+        if not name or (name == "exec" and not (_runs_file(module, call) or (imports and _runs_import(module, call)))):
             continue
         given = [*call.args, *(k.value for k in call.keywords)]
         named = (

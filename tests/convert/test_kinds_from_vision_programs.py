@@ -331,3 +331,16 @@ def test_a_module_that_cannot_be_read_needs_a_person(project):
     project.write("tools.py", "print 'Python 2'\n")
     _, result = project.train("import tools\n---\ntools.save(model)")
     assert [(q.rule, q.at.path) for q in result.questions] == [("MG002", "tools.py")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "handler = logging.FileHandler(\n    os.path.join('out', 'log.txt'))",
+        "if os.environ.get('LOG'):\n    handler = logging.FileHandler('log.txt')",
+    ],
+)
+def test_what_a_module_does_while_it_is_imported_works_without_a_process_group(project, line):
+    project.write("options.py", f"import logging\nimport os\n\n{line}\n")
+    project.train("import options\n---\nprint(options)")
+    assert "if not dist.is_initialized() or dist.get_rank() == 0 else os.devnull" in Path("options.py").read_text()
