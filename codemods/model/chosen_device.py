@@ -10,14 +10,18 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
 from migrator.facts.device_choices import device_choices
+from migrator.facts.syntax import Span
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    if not context.accelerate or context.sharing.way not in ("distributed", "batch"):
-        return
-    for at in device_choices(context.program):
-        if context.is_after_start(at):
-            yield RULE.converted(at, "where the model is, too", Replace(at, f"{context.accelerator(at)}.device"))
+    for at in chosen_devices(context):
+        yield RULE.converted(at, "where the model is, too", Replace(at, f"{context.accelerator(at)}.device"))
+
+
+def chosen_devices(context: Context) -> Iterator[Span]:
+    """Choices between the GPU and the CPU that become the Accelerator's."""
+    if context.accelerate and context.sharing.way in ("distributed", "batch"):
+        yield from (at for at in device_choices(context.program) if context.is_after_start(at))
 
 
 RULE = Rule("MG318", "chosen-device", check, __doc__ or "", hazards=("H109",), keeps=("alone",))

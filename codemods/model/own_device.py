@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
+from codemods.model.chosen_device import chosen_devices
 from migrator.edits import DropArgument, Remove, Replace
 from migrator.facts.gpu_numbers import gpu_numbers
 from migrator.facts.syntax import Span
@@ -21,10 +22,11 @@ _REASON = "without an index this means the process's own GPU"
 
 def check(context: Context) -> Iterator[Diagnostic]:
     wraps, maps = context.program.wraps, [n.at for n in gpu_numbers(context.program) if n.kind == "map"]
+    chosen = list(chosen_devices(context))
     for literal in context.program.device_literals:
         if any(wrap.at.contains(literal.at) and not wrap.inner.contains(literal.at) for wrap in wraps):
             continue  # goes with the wrap
-        if any(place.contains(literal.at) for place in maps):
+        if any(place.contains(literal.at) for place in (*maps, *chosen)):
             continue
         if literal.kind == "string":
             if literal.text.strip("rbu")[1:-1] == "cuda:0":

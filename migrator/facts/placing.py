@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from migrator.facts.model import Wrap
-from migrator.facts.nodes import dotted
+from migrator.facts.nodes import dotted, names_in
 from migrator.facts.preparing import Named, Preparation, kept_before
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module, Span
@@ -47,7 +47,9 @@ def needless_moves(program: Program, training: Training) -> Iterator[Move]:
     for statement in loop.body:
         moves = _moves_on_a_gpu(module, statement)
         if not all(isinstance(move, ast.Assign) and _moves_only(module, move, names) for move in moves):
-            break  # one further down may follow a change of what it moves
+            if names & names_in(statement):
+                break  # one further down may follow a change of what it moves
+            continue
         gone += [statement, *moves]
         yield Move(module.span(statement))
     changed = {

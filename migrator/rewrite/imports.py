@@ -53,14 +53,17 @@ def import_edits(
         anchor, before = _anchor(leading, text, own)
         text = _wrapped(text)
         if anchor is not None:
+            group = "\n" if before and _kind(text) == 0 and _head(anchor) not in sys.stdlib_module_names else ""
             insert = InsertBefore if before else InsertAfter
-            edits.append(replace(one, edit=insert(module.span(anchor), text + "\n")))
+            edits.append(replace(one, edit=insert(module.span(anchor), text + "\n" + group)))
         else:
             first = _first_statement(module)
             if isinstance(first, ast.Expr | ast.ImportFrom) and first is module.tree.body[0]:
                 edits.append(replace(one, edit=InsertAfter(module.span(first), text + "\n")))
             else:
-                edits.append(replace(one, edit=InsertBefore(module.span(first), text + "\n")))
+                defines = isinstance(first, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+                below = "\n\n" if defines else "" if isinstance(first, ast.Import | ast.ImportFrom) else "\n"
+                edits.append(replace(one, edit=InsertBefore(module.span(first), text + "\n" + below)))
     return edits
 
 
@@ -105,11 +108,11 @@ def _wrapped(text: str) -> str:
 
 
 def _kind(text: str) -> int:
-    """0 standard library, 1 torch, 2 the project."""
+    """0 standard library, 1 torch and accelerate, 2 the project."""
     node = ast.parse(text).body[0]
     name = node.names[0].name if isinstance(node, ast.Import) else getattr(node, "module", "") or ""
     head = name.split(".")[0]
-    if head == "torch":
+    if head in ("torch", "accelerate"):
         return 1
     return 0 if head in sys.stdlib_module_names else 2
 

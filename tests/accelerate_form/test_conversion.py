@@ -121,6 +121,49 @@ def test_only_plain_moves_of_the_batch_go(loop: str, left: str | None) -> None:
     assert body == left if left is not None else body.startswith("loss ="), body
 
 
+@pytest.mark.parametrize(
+    ("line", "device"),
+    [
+        (
+            'there = torch.cuda.is_available()\n    device = torch.device("cuda" if there else "cpu")',
+            "accelerator.device",
+        ),
+        ('device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")', "accelerator.device"),
+        ('there = len(data) > 1\n    device = torch.device("cuda" if there else "cpu")', None),
+        (
+            'there = torch.cuda.is_available()\n    there = not there\n    device = torch.device("cuda" if there else "cpu")',
+            None,
+        ),
+    ],
+)
+def test_the_device_is_the_accelerators_where_the_program_asks_for_a_gpu(line: str, device: str | None) -> None:
+    source = training("pass").replace(
+        "    model = nn.Data", f"    {line}\n    weights = torch.ones(2, device=device)\n    model = nn.Data"
+    )
+    conversion = convert(source, target="accelerate")
+    assert not conversion.questions
+    after = conversion.changes[0].after
+    assert (f"device = {device}\n" if device else line.rpartition("\n")[2].strip()) in after
+
+
+@pytest.mark.parametrize(
+    ("first", "moved"), [("started = torch.tensor(epoch)", True), ("inputs = inputs.flip(0)", False)]
+)
+def test_what_stands_above_a_move_keeps_it_only_where_it_touches_the_batch(first: str, moved: bool) -> None:
+    source = training("pass").replace(
+        "            loss =", f"            {first}\n            inputs = inputs.cuda()\n            loss ="
+    )
+    assert first in source
+    after = convert(source, target="accelerate", sampling="distributed", loss="local").changes[0].after
+    assert ("inputs = inputs.cuda()" in after) is not moved
+
+
+def test_accelerate_is_imported_among_the_libraries() -> None:
+    after = convert(training("pass"), target="accelerate").changes[0].after
+    places = [after.index(line) for line in ("import torch\n", "from accelerate import", "from torch import nn\n")]
+    assert places == sorted(places)
+
+
 def test_what_is_printed_goes_through_the_accelerator() -> None:
     conversion = check_rewrite(
         PLAIN, 'accelerator.print(f"epoch {epoch}: accuracy {accuracy:.4f}")', "MG514", target="accelerate"
