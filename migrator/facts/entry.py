@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from migrator.facts import effects as effects_of
+from migrator.facts.clock_values import clock_of
 from migrator.facts.code import Code
+from migrator.facts.drawing_calls import draws_or_moves, draws_or_seeds, seeds
+from migrator.facts.effects import classify
 from migrator.facts.import_time import acting_import
 from migrator.facts.model import Entry, Place
 from migrator.facts.nodes import FunctionNode
@@ -98,7 +100,7 @@ class _Meeting:
         calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
         return any(
             self._shares(module, call, 0)
-            or (self._acts(module, call, 0) and not effects_of.seeds(self.code.external(module, call)))
+            or (self._acts(module, call, 0) and not seeds(self.code.external(module, call)))
             for call in calls
         )
 
@@ -109,7 +111,7 @@ class _Meeting:
         return self._runs(module, call, depth, self._sharing, self._shares)
 
     def _acts(self, module: Module, call: ast.Call, depth: int) -> bool:
-        if effects_of.acts_alone(module, call, self.code.external(module, call)):
+        if _acts_alone(module, call, self.code.external(module, call)):
             return True
         return self._runs(module, call, depth, self._acting, self._acts)
 
@@ -132,6 +134,17 @@ class _Meeting:
             inner = (n for n in ast.walk(callee[1]) if isinstance(n, ast.Call))
             known[callee[1]] = any(does(callee[0], n, depth + 1) for n in inner)
         return known[callee[1]]
+
+
+def _acts_alone(module: Module, call: ast.Call, name: str) -> bool:
+    """True for a call that seeds, draws random numbers, uses a GPU, or has an effect that one process must have alone."""
+    if draws_or_seeds(name) or draws_or_moves(call, name):
+        return True
+    effect = classify(module, call, name)
+    if effect is not None and effect.kind not in ("folder", "path_mkdir"):
+        return True
+    seen = clock_of(module, call, name)
+    return seen is not None and seen.into != "log"
 
 
 def _is_quiet(code: Code, module: Module, statement: ast.stmt) -> bool:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 
-from migrator.facts import effects as effects_of
+from migrator.facts.clock_values import clock_of
 from migrator.facts.code import Code
+from migrator.facts.drawing_calls import draws_or_moves
+from migrator.facts.effects import classify
 from migrator.facts.nodes import FunctionNode
 from migrator.facts.reach import is_main_guard
 from migrator.facts.syntax import Module
@@ -40,11 +42,11 @@ def _top_calls(node: ast.AST) -> list[ast.Call]:
 
 def _acts(code: Code, module: Module, call: ast.Call, depth: int) -> bool:
     name = code.external(module, call)
-    effect = effects_of.classify(module, call, name)
-    clock = effects_of.clock(module, call, name)
+    effect = classify(module, call, name)
+    clock = clock_of(module, call, name)
     if (effect is not None and effect.kind in _KINDS) or (clock is not None and clock.into != "log"):
         return True
-    if effects_of.draws_or_moves(call, name):
+    if draws_or_moves(call, name):
         return True
     callee = code.resolver.callee(module, call) if depth < _DEPTH and not name else None
     if callee is not None and isinstance(callee[1], ast.ClassDef):

@@ -9,9 +9,10 @@ import ast
 import re
 from dataclasses import replace
 
-from migrator.facts import effects as effects_of
+from migrator.facts.clock_values import clock_of
 from migrator.facts.code import Code
 from migrator.facts.converted import is_settled
+from migrator.facts.effects import classify, is_image
 from migrator.facts.model import Clock, Effect
 from migrator.facts.shown_times import is_only_shown
 from migrator.facts.syntax import Module
@@ -24,7 +25,7 @@ def effects(code: Code) -> list[Effect]:
     """Writes, folders, sinks, removals, shell calls, prompts and downloads of the program."""
     found = []
     for module, call in code.calls():
-        effect = effects_of.classify(module, call, code.external(module, call), _saves_image(code, module, call))
+        effect = classify(module, call, code.external(module, call), _saves_image(code, module, call))
         if effect is None or _is_private(code, module, call, effect):
             continue
         if not (_is_own_method(code, module, call) or is_settled(module, call)):
@@ -36,7 +37,7 @@ def clocks(code: Code) -> list[Clock]:
     """Values of the clock, the process id or the operating system's random numbers, and what they flow into."""
     found = []
     for module, call in code.calls():
-        clock = effects_of.clock(module, call, code.external(module, call))
+        clock = clock_of(module, call, code.external(module, call))
         if clock is None or is_settled(module, call):
             continue
         shown = clock.into == "name" and is_only_shown(code.resolver, module, call)
@@ -49,9 +50,7 @@ def _saves_image(code: Code, module: Module, call: ast.Call) -> bool:
     if not (isinstance(call.func, ast.Attribute) and call.func.attr == "save" and call.args):
         return False
     made = code.resolver.values(module, call.func.value)
-    return bool(made) and all(
-        v.node is not None and v.module is not None and effects_of.is_image(v.module, v.node) for v in made
-    )
+    return bool(made) and all(v.node is not None and v.module is not None and is_image(v.module, v.node) for v in made)
 
 
 def _is_own_method(code: Code, module: Module, call: ast.Call) -> bool:
