@@ -7,7 +7,9 @@ prefix is taken off the keys where a checkpoint is loaded into the model.
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
+from codemods.checkpoints.reading import bare_argument
 from migrator.edits import Edit, Inline, Remove, Replace
+from migrator.facts.part_wraps import part_loads
 
 _PLAIN = '{key.removeprefix("module."): value for key, value in $0.items()}'
 
@@ -31,10 +33,16 @@ def check(context: Context) -> Iterator[Diagnostic]:
             if guard is not None:
                 edits.append(Inline(guard.at, guard.orelse))
         yield RULE.converted(wrap.at, "evaluation runs on one GPU, and needs no wrapper", *edits)
+    of_parts = part_loads(program)
     for load in program.wrapped_loads:
+        if any(call.argument == load.at for call, _ in of_parts):
+            continue
         yield RULE.converted(
             load.at, "checkpoints of the wrapped model load into the bare one", Replace(load.at, _PLAIN, (load.at,))
         )
+    for call, part in of_parts:
+        reason = f"checkpoints from when {part.whole}.{part.part} was wrapped load into the bare model"
+        yield RULE.converted(call.at, reason, *bare_argument(context, call, [part.part]))
     for access in program.module_accesses:
         yield RULE.converted(access.at, "the model itself", Replace(access.at, access.note))
 

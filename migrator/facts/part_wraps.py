@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from migrator.facts.bare import KeyedCall, keyed_calls
 from migrator.facts.model import PartWrap, Wrap
 from migrator.facts.nodes import dotted
 from migrator.facts.part_models import PartModel
@@ -182,3 +183,10 @@ def placed_after(program: Program, part: PartWrap) -> Iterator[Span]:
         if not _places(module, after, part.whole):
             return
         yield module.span(after)
+
+
+def part_loads(program: Program) -> list[tuple[KeyedCall, PartWrap]]:
+    """Calls that load weights into a model of which a part is wrapped, from the wrap on."""
+    parts = [part for part in part_wraps(program) if part.whole]
+    calls = keyed_calls(Program(with_wholes(program, parts))) if parts else ()
+    return [(call, parts[0]) for call in calls if call.kind == "load_state_dict" and call.argument is not None]

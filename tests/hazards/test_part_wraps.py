@@ -152,6 +152,15 @@ def test_dropout_beside_the_part_is_told(target: str):
     assert len(told) == 1 and not [d for d in convert(TEXT, target=target).diagnostics if "dropout" in d.message]
 
 
+@pytest.mark.parametrize("branches", [PART, BRANCHES])
+def test_an_evaluation_reads_the_checkpoints_of_the_part_without_a_wrapper(branches: str):
+    start, end = TEXT.index("    criterion = "), TEXT.index("\n\nif __name__")
+    evaluation = '    model.load_state_dict(torch.load("old.pt"))\n    print(model.eval()(data[0][0][None].cuda()))\n'
+    text = after(convert(TEXT[:start].replace(BRANCHES, branches) + evaluation + TEXT[end:]))
+    assert 'model.load_state_dict(bare_keys(torch.load("old.pt"), "features"))' in text
+    assert "DataParallel" not in text
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_second_run_changes_nothing(target: str):
     text = after(convert(TEXT, target=target))
