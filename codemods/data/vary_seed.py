@@ -23,6 +23,9 @@ def check(context: Context) -> Iterator[Diagnostic]:
     for loop in dict.fromkeys(one.epoch_loop for one in (training, *training.others)):
         if loop is not None:
             yield _parted(context, loop)
+    for place in training.drawn[:1]:
+        message = "each process draws these rows for its own samples, from a seed of its own, as it does for dropout"
+        yield RULE.note(place.at, message)
 
 
 def _parted(context: Context, at: Span) -> Diagnostic:

@@ -93,7 +93,7 @@ def check_model_uses(reader: Reader, module: Module, loop: BatchLoop) -> None:
     program = reader.program
     for owner in program.modules:
         for node in owner.nodes:
-            if isinstance(node, ast.Call | ast.Assign) and program.is_unreached(owner, node):
+            if isinstance(node, ast.Call | ast.Assign) and (node in reader.toggles or program.is_unreached(owner, node)):
                 continue
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 chain = node.func

@@ -22,6 +22,7 @@ class Reader:
         self.program, self.resolver = program, program.resolver
         self.local_loss, self.whole_loss, self.find_unused = loss == "local", loss == "global", find_unused
         self.training = Training()
+        self.toggles: frozenset[ast.AST] = frozenset()  # what freezes whole networks for a part of a step
 
     def obstacle(self, module: Module, node: ast.AST, note: str) -> None:
         """Something that speaks against loading shares of batches."""

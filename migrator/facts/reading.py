@@ -8,6 +8,7 @@ mean, and measured; whatever else happens to it is an obstacle, with its place.
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from itertools import combinations, permutations
 
 from migrator.facts.averages import read_averages
@@ -19,9 +20,11 @@ from migrator.facts.epochs import read_epochs
 from migrator.facts.evaluations import read_evaluations
 from migrator.facts.forward import PARTIAL, UNUSED
 from migrator.facts.model_uses import check_model_uses, check_wraps
+from migrator.facts.passes import NOT_EXCHANGED, Exchanged, Unproven, exchanged
 from migrator.facts.phases import runs_beside
 from migrator.facts.program import Program
 from migrator.facts.reader import Reader
+from migrator.facts.several_passes import WHOLE_DRAW
 from migrator.facts.shares import read_shares
 from migrator.facts.step_functions import Step
 from migrator.facts.syntax import Module
@@ -42,6 +45,8 @@ def read_training(program: Program, loss: str = "auto", find_unused: bool = Fals
 
 
 class _Reading(Reader):
+    second: tuple[Module, ast.Call] | None = None  # backward pass of a step, where all exchange their gradients
+
     def read(self) -> Training:
         check_wraps(self)
         for module, node, note in unfit(self.program):
@@ -66,10 +71,10 @@ class _Reading(Reader):
             else:
                 loops[loop] = (owner, call, module, step)
                 passes.setdefault(loop, []).append((owner, call))
-        for rows in passes.values():
+        for loop, rows in passes.items():
             second = next((row for i, row in enumerate(rows) if not _excludes_all(*row, rows[:i])), None)
             if second is not None:
-                self.obstacle(*second, "there is more than one backward pass in a step")
+                self._read_passes(loop, rows, second, len(loops) > 1)
         places = [(module, loop) for loop, (_, _, module, _) in loops.items()]
         if not all(runs_beside(self.program, a, b) for a, b in combinations(places, 2)):
             self.obstacle(*list(loops.values())[1][:2], "there is more than one training loop")
@@ -90,6 +95,20 @@ class _Reading(Reader):
         self._check_left_out()
         read_averages(self)
         return self.training
+
+    def _read_passes(
+        self, loop: BatchLoop, rows: list[tuple[Module, ast.Call]], second: tuple[Module, ast.Call], is_beside: bool
+    ) -> None:
+        """Several backward passes in a step: right where each exchanges its gradients."""
+        found = None
+        if not is_beside and all(batch_loop(self.program, *row) is loop for row in rows):
+            found = exchanged(self.program, rows[0][0], loop)
+        if isinstance(found, Exchanged) and not self.whole_loss:
+            self.second, self.toggles = second, found.toggles
+            return
+        if isinstance(found, Unproven) and found.note != NOT_EXCHANGED:
+            self.obstacle(rows[0][0], found.node, found.note)
+        self.obstacle(*second, NOT_EXCHANGED)
 
     def _read_other(
         self, module: Module, loop: BatchLoop, step: Step | None, beside: list[tuple[Module, BatchLoop]]
@@ -133,14 +152,37 @@ class _Reading(Reader):
 
     def _read_body(self, module: Module, loop: BatchLoop, step: Step | None) -> None:
         """Each process goes on with its share where that is known to be the same; else with the whole batch."""
+        if self.second is not None:
+            self._share(self._shares(module, loop, several=True))
+            return
         if not self.whole_loss and step is None:
-            shares = Reader(self.program, "local" if self.local_loss else "auto")
-            read_shares(shares, module, loop)
-            if not shares.training.obstacles or self.local_loss:
-                self.training.loss, self.training.meters = shares.training.loss, shares.training.meters
-                self.training.obstacles += shares.training.obstacles
+            shares = self._shares(module, loop)
+            if not shares.obstacles or self.local_loss:
+                self._share(shares)
                 return
+            found = exchanged(self.program, module, loop)
+            if isinstance(found, Exchanged) and found.calls > 1:
+                shares = self._shares(module, loop, several=True)
+                if not shares.obstacles:
+                    self.toggles = found.toggles
+                    self._share(shares)
+                    return
         self.training.whole = whole_batch(self, module, loop, step)
+
+    def _shares(self, module: Module, loop: BatchLoop, several: bool = False) -> Training:
+        """The loop, read as that of a process with its share of the batch; with what speaks against it."""
+        reader = Reader(self.program, "local" if self.local_loss else "auto")
+        read_shares(reader, module, loop, several)
+        training = reader.training
+        if self.training.epoch_loop is None:  # before which processes begin to draw numbers of their own
+            for place in training.drawn:
+                training.obstacles.append(replace(place, note=WHOLE_DRAW))
+        return training
+
+    def _share(self, training: Training) -> None:
+        self.training.loss, self.training.meters = training.loss, training.meters
+        self.training.drawn = training.drawn
+        self.training.obstacles += training.obstacles
 
 
 def _excludes_all(module: Module, call: ast.Call, others: list[tuple[Module, ast.Call]]) -> bool:

@@ -10,23 +10,71 @@ from collections.abc import Iterator
 
 from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.flow import Flow
+from migrator.facts.freezing import wraps_at
 from migrator.facts.left_over import is_handed_on, left_over, read_behind
+from migrator.facts.model import Place
+from migrator.facts.passes import UNTRAINED, Exchanged, exchanged
 from migrator.facts.reader import Reader, in_message
+from migrator.facts.several_passes import SeveralPasses
 from migrator.facts.syntax import Module, Span
 from migrator.facts.training import Meter
 
+DRAWN = "all processes would draw the same rows"
 
-def read_shares(reader: Reader, module: Module, loop: BatchLoop) -> None:
-    """Follow a share of the batch: whatever is not known to be right for a share is an obstacle."""
-    flow = Flow(reader, module, loop)
+
+def read_shares(reader: Reader, module: Module, loop: BatchLoop, several: bool = False) -> None:
+    """Follow a share of the batch: whatever is not known to be right for a share is an obstacle.
+
+    `several` says that each of several backward passes exchanges its gradients.
+    """
+    flow = SeveralPasses(reader, module, loop) if several else Flow(reader, module, loop)
     flow.follow()
+    if isinstance(flow, SeveralPasses):
+        reader.training.drawn += [
+            Place(at, module.span(module.statement(call)), module.segment(call), DRAWN)
+            for at, call in flow.drawn.items()
+        ]
     reader.training.loss = flow.loss_text
     reader.training.meters = tuple(meters_of(reader, module, loop, flow))
     _check_figures(reader, module, loop, flow)
     if flow.forwards == 0:
         reader.obstacle(module, loop, "the wrapped model is not called in the training loop itself")
-    elif flow.forwards > 1 and not _are_different_models(reader, module, flow):
+    elif flow.forwards > 1 and not (
+        several
+        or _are_different_models(reader, module, flow)
+        or isinstance(exchanged(reader.program, module, loop), Exchanged)
+    ):
         reader.obstacle(module, loop, "the model is called more than once in a step")
+    if flow.forwards > 1:
+        for wrap in _untrained(reader, module, flow):
+            reader.obstacle(*wrap, UNTRAINED)
+
+
+def _untrained(reader: Reader, module: Module, flow: Flow) -> list[tuple[Module, ast.AST]]:
+    """The wraps of called networks whose parameters nothing asks for: a criterion has none, and so no gradients to exchange."""
+    called = [n for n in module.nodes if isinstance(n, ast.expr) and module.span(n) in flow.model_calls]
+    wraps = {wrap for node in called for wrap in wraps_at(reader.program, module, node)}
+    for owner in reader.program.modules:
+        for node in owner.nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                if node.func.attr in ("parameters", "named_parameters"):
+                    wraps -= _wraps_of(reader, owner, node.func.value)
+    rows = [reader.program.wrap_calls.nodes[wrap] for wrap in wraps]
+    return [(row[0], row[1]) for row in rows]
+
+
+def _wraps_of(reader: Reader, module: Module, node: ast.expr) -> set[ast.AST]:
+    """The wraps of a network, under the wrapper's name, the network's own, or that of a part of either."""
+    while True:
+        found = set(wraps_at(reader.program, module, node))
+        values = {v.node for v in reader.resolver.values(module, node) if v.node is not None}
+        for wrap, (owner, call, *_) in reader.program.wrap_calls.nodes.items():
+            inner = call.args[0] if call.args else None
+            if inner is not None and values & {v.node for v in reader.resolver.values(owner, inner)}:
+                found.add(wrap)
+        if found or not isinstance(node, ast.Attribute):
+            return found
+        node = node.value
 
 
 def _are_different_models(reader: Reader, module: Module, flow: Flow) -> bool:

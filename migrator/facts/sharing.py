@@ -33,12 +33,19 @@ class Sharing:
     obstacles: tuple[Place, ...] = ()
 
 
-def choose_sharing(program: Program, wanted: str = "auto", loss: str = "auto", find_unused: bool = False) -> Sharing:
-    """Choose the cheapest exact way for a program, or the one that the user asks for."""
+def choose_sharing(
+    program: Program, wanted: str = "auto", loss: str = "auto", find_unused: bool = False, same_seeds: bool = False
+) -> Sharing:
+    """Choose the cheapest exact way for a program, or the one that the user asks for.
+
+    With `same_seeds` all processes draw the same numbers, so that none may draw rows for its own samples.
+    """
     if wanted == "call":
         return Sharing("call", "asked for: the batch is split where the model is called")
     training = read_training(program, loss, find_unused)
     whole = ", and the loss sees the whole batch" if training.whole is not None else ""
+    if same_seeds:
+        training.obstacles += training.drawn
     against = [*training.obstacles, *training.order_obstacles]
     if training.loaders and not against and wanted != "batch":
         return Sharing("distributed", f"each process loads its own share of every batch{whole}", training)
