@@ -48,7 +48,14 @@ def _prepared(context: Context, found: Preparation, group: tuple[Named, ...]) ->
     if found.schedulers and group == found.names:
         line = _SCHEDULES + line
     kinds = " and ".join(dict.fromkeys(one.kind for one in group))
-    return RULE.converted(after, f"{kinds} for this process, gradients averaged over all", InsertAfter(after, line))
+    reason = f"{kinds} for this process, gradients averaged over all"
+    edits, left_out = list[Edit](), context.sharing.training.left_out if context.sharing.training is not None else []
+    for one in group:
+        if one.kind == "model" and left_out:
+            line += f"{one.name} = zeros_for_unused({one.name})\n"
+            edits = [context.helper(after, "zeros_for_unused")]
+            reason += f"; what a step leaves out has zeros ({left_out[0].note})"
+    return RULE.converted(after, reason, *edits, InsertAfter(after, line))
 
 
 def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnostic]:
@@ -73,6 +80,9 @@ def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnost
         edits: list[Edit] = []
         if found is None:
             text = f"{context.accelerator(wrap.at)}.prepare($0)"
+            if context.sharing.training is not None and context.sharing.training.left_out:
+                text = f"zeros_for_unused({text})"
+                edits.append(context.helper(wrap.at, "zeros_for_unused"))
         guard = next((g for g in wrap.guards if g.parallel), None)
         plain = unplaced(context.program, found, wrap) if found is not None else None
         if found is not None and _only_wraps(context, wrap, plain[1] if plain is not None else wrap.inner):

@@ -27,8 +27,6 @@ def accelerated(program: Program, options: Options, chosen: Sharing) -> Sharing:
         return Sharing("call", f"{_SPLIT}{_why(sharing)}")
     if training.others:
         return Sharing("call", f"{_SPLIT} (there is more than one training loop)")
-    if training.left_out and not options.batch_of_process:
-        return Sharing("call", f"{_SPLIT} ({training.left_out[0].note})")
     context = Context(program, sharing, options)
     places = [*prepared_places(program, training, sharing.way == "distributed")]
     places += [training.whole.call] if training.whole is not None else []

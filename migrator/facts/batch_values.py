@@ -61,6 +61,7 @@ class BatchValues:
         """Read the next step, with what this one has left."""
         self.forwards, self.fresh, self.again = 0, set(self.targets), True
         self.model_calls.clear()
+        self.kinds |= dict.fromkeys(self.targets, "rows")  # whatever their names held at the end of this one
 
     # ------------------------------------------------------------ names
     def assign(self, node: ast.Assign) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 
+from migrator.facts.batch_loops import loaders_of
 from migrator.facts.nodes import dotted, names_in
 from migrator.facts.past_wrapper import given_for, is_past_wrapper
 from migrator.facts.program import Program
@@ -53,3 +54,20 @@ def only_evaluates(program: Program, module: Module, call: ast.Call) -> bool:
         return False
     runs = any(isinstance(n, ast.Call) and program.is_wrapped(callee[0], n.func) for n in ast.walk(callee[1]))
     return runs and not draws_shared(program, module, call)
+
+
+def is_evaluation_beside(program: Program, module: Module, loop: ast.For, known: set[str]) -> bool:
+    """True for a loop inside of a step that goes over another loader, makes no step and reads nothing of the step's batch."""
+    nodes = list(ast.walk(loop))
+    if any(isinstance(n, ast.Attribute) and n.attr in ("backward", "step") for n in nodes):
+        return False
+    given = {name: module.span(loop.target).start for name in names_in(loop.target)}
+    for node in sorted((n for n in nodes if isinstance(n, ast.Assign)), key=lambda n: module.span(n).start):
+        if module.enclosing(node, ast.If, ast.Try) in nodes:
+            continue
+        for name in {n for target in node.targets for n in names_in(target)} - names_in(node.value):
+            given.setdefault(name, module.span(node).end)
+    late = module.span(loop).end
+    reads = [n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in known]
+    own = all(module.span(n).start >= given.get(n.id, late) for n in reads)
+    return own and bool(loaders_of(program, module, loop))

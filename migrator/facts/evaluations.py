@@ -11,7 +11,9 @@ from migrator.facts.asked_lengths import asked_length
 from migrator.facts.batch_loops import BatchLoop, loaders_of
 from migrator.facts.evaluated import is_always_wrapped, unshared_networks
 from migrator.facts.flow import Flow
-from migrator.facts.loaders import for_loops
+from migrator.facts.iterators import Loaders
+from migrator.facts.loaders import for_loops, iterated
+from migrator.facts.made_of import definitions
 from migrator.facts.nodes import argument, has_unpacking
 from migrator.facts.reader import Reader
 from migrator.facts.shares import meters_of
@@ -24,7 +26,7 @@ def read_evaluations(reader: Reader, module: Module, training_loop: BatchLoop) -
     for owner, loop in for_loops(reader.program):
         if loop is training_loop:
             continue
-        found = loaders_of(reader.program, owner, loop)
+        found = _here(reader, owner, loop, loaders_of(reader.program, owner, loop))
         if len(found) != 1:
             continue
         if any(
@@ -33,6 +35,15 @@ def read_evaluations(reader: Reader, module: Module, training_loop: BatchLoop) -
         ):
             continue
         reader.training.evaluations.append(_evaluation(reader, owner, loop, *found[0]))
+
+
+def _here(reader: Reader, module: Module, loop: ast.For, found: Loaders) -> Loaders:
+    """Of the loaders that the loop's name may hold somewhere those that it may hold there."""
+    inner = iterated(reader.program, module, loop.iter)
+    if len(found) < 2 or not isinstance(inner, ast.Name):
+        return found
+    here = [value for _, value in definitions(module, loop, inner.id)]
+    return [one for one in found if one[1] in here] if all(v in [call for _, call in found] for v in here) else found
 
 
 def _evaluation(reader: Reader, module: Module, loop: ast.For, loader_module: Module, call: ast.Call) -> EvaluationLoop:

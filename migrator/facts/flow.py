@@ -10,6 +10,7 @@ import ast
 
 from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.batch_values import BatchValues
+from migrator.facts.evaluated import is_evaluation_beside
 from migrator.facts.figures import Figures
 from migrator.facts.given import Given
 from migrator.facts.nodes import dotted, names_in, walk
@@ -82,6 +83,9 @@ class Flow(BatchValues):
                 if item.optional_vars is not None and kind is not None:
                     self._bind(item.optional_vars, self._scaled_by_apex(item.context_expr) or kind, node)
             self.read(node.body)
+        elif isinstance(node, ast.For) and self._is_evaluation(node):
+            for target in _bound_by(node):
+                self._bind(target, None, node)
         elif isinstance(node, ast.For):
             kind = self.kind(node.iter)
             if kind is not None:
@@ -106,6 +110,13 @@ class Flow(BatchValues):
                 self.stop(node, "the loop is left with this process's own samples")
         else:
             self.stop(node, "this statement was not understood")
+
+    def _is_evaluation(self, node: ast.For) -> bool:
+        """True for a loop that all processes go through alike, over whole batches of another loader."""
+        if self.evaluation or not is_evaluation_beside(self.program, self.module, node, set(self.kinds)):
+            return False
+        self._check_random(node)
+        return True
 
     def _mentions_figure(self, node: ast.AST) -> bool:
         """True when a condition reads a running figure, which covers this process's samples only."""
@@ -228,6 +239,10 @@ class Flow(BatchValues):
             "show",
             "display",
         )
+
+
+def _bound_by(node: ast.For) -> list[ast.Name]:
+    return [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
 
 
 def _value_of(node: ast.Return | ast.Raise) -> ast.expr | None:

@@ -79,8 +79,12 @@ def _bound_in(statement: ast.stmt, name: str) -> Iterator[tuple[ast.stmt, ast.ex
         value = node.iter if isinstance(node, ast.For) else value
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if isinstance(value, ast.expr) and isinstance(node, ast.stmt):
-            if any(isinstance(n, ast.Name) and n.id == name for t in targets if t for n in ast.walk(t)):
+            if any(_is_store(n, name) for t in targets if t for n in ast.walk(t)):
                 yield node, value
+
+
+def _is_store(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
 
 
 def _always_binds(statement: ast.stmt, name: str) -> bool:

@@ -31,6 +31,8 @@ _HARMLESS_CALLS = re.compile(
     r"(^|[._])(len|print|info|isinstance|hasattr|str|\w*optim\w*|\w*param\w*|\w*sched\w*)$", re.I
 )
 
+_LIBRARIES = ("transformers.", "timm.optim", "torch_optimizer", "pytorch_transformers.", "pytorch_pretrained_bert.")
+
 
 @dataclass(frozen=True, slots=True)
 class Named:
@@ -118,7 +120,7 @@ def is_optimizer(name: str) -> bool:
     tail = name.rpartition(".")[2]
     return "lr_scheduler" not in name and (
         (name.startswith("torch.optim.") and tail[:1].isupper())
-        or (name.startswith(("transformers.", "timm.optim", "torch_optimizer")) and ("Adam" in tail or "Optim" in tail))
+        or (name.startswith(_LIBRARIES) and ("Adam" in tail or "Optim" in tail))
     )
 
 

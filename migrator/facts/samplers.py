@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from migrator.facts.loaders import is_none
+from migrator.facts.made_of import definitions
 from migrator.facts.nodes import argument, dotted, has_unpacking
 from migrator.facts.program import Program
 from migrator.facts.settled import stays_off
@@ -20,8 +21,8 @@ _MODULES = ("torch.utils.data", "torch.utils.data.sampler")
 
 def shuffling(program: Program, module: Module, call: ast.Call) -> Span | None:
     """Where the RandomSampler of a loader is made, with the choice between it and one that stays off."""
-    made = _own_sampler(program, module, call, "RandomSampler")
-    if made is None:
+    made, given = _own_sampler(program, module, call, "RandomSampler"), argument(call, "sampler", 3)
+    if made is None or given is None or not _is_only_for(program, module, given, call):
         return None
     parent = module.parents.get(made)
     chosen = isinstance(parent, ast.IfExp) and made is not parent.test
@@ -52,7 +53,9 @@ def _own_sampler(program: Program, module: Module, call: ast.Call, name: str) ->
     given, data = argument(call, "sampler", 3), argument(call, "dataset", 0)
     if given is None or data is None or dotted(data) is None or argument(call, "shuffle", 2) is not None:
         return None
-    values = [v for v in program.resolver.values(module, given) if not is_of_own_branch(program, v)]
+    here = [v for _, v in definitions(module, module.statement(call), given.id)] if isinstance(given, ast.Name) else []
+    found = [v for one in here or [given] for v in program.resolver.values(module, one)]
+    values = [v for v in found if not is_of_own_branch(program, v)]
     made = values[0].node if len(values) == 1 and values[0].kind == "call" and values[0].module is module else None
     if not isinstance(made, ast.Call) or values[0].name not in {f"{owner}.{name}" for owner in _MODULES}:
         return None
@@ -60,9 +63,7 @@ def _own_sampler(program: Program, module: Module, call: ast.Call, name: str) ->
     if has_unpacking(made) or len(made.args) + len(made.keywords) != 1 or source is None:
         return None
     same = dotted(source) == dotted(data) and module.scope_of.get(source) is module.scope_of.get(data)
-    if not same or _changes(module, source, data) or not _is_only_for(program, module, given, call):
-        return None
-    return made
+    return made if same and not _changes(module, source, data) else None
 
 
 def _changes(module: Module, source: ast.expr, data: ast.expr) -> bool:

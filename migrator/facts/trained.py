@@ -10,22 +10,21 @@ from collections.abc import Iterator
 
 from migrator.facts.nodes import argument, dotted, walk
 from migrator.facts.parameters import is_parameter
+from migrator.facts.program import Program
 from migrator.facts.reader import Reader
 from migrator.facts.syntax import Module
+
+_LIBRARIES = (
+    *("torch.optim.", "apex.optimizers", "torch_optimizer", "timm.optim"),
+    *("transformers.", "pytorch_transformers.", "pytorch_pretrained_bert."),
+)
 
 
 def check_optimizers(reader: Reader) -> None:
     program = reader.program
     found = False
     for module, call in program.calls():
-        name = program.external(module, call)
-        if not (
-            name.startswith(("torch.optim.", "apex.optimizers", "torch_optimizer", "timm.optim", "transformers."))
-            and "lr_scheduler" not in name
-        ):
-            continue
-        tail = name.rpartition(".")[2]
-        if not (tail[:1].isupper() and (name.startswith("torch.optim.") or "Adam" in tail or "Optim" in tail)):
+        if not _makes_optimizer(program, module, call):
             continue
         found = True
         parameters = argument(call, "params", 0)
@@ -40,6 +39,19 @@ def check_optimizers(reader: Reader) -> None:
     if not found and reader.training.whole is None:
         module = program.entry_module
         reader.obstacle(module, module.tree.body[0], "no optimizer of torch was found")
+
+
+def _makes_optimizer(program: Program, module: Module, call: ast.Call) -> bool:
+    """True for an optimizer of torch, of a library that adds some, or of the program's own."""
+    name = program.external(module, call)
+    if name.startswith(_LIBRARIES) and "lr_scheduler" not in name:
+        tail = name.rpartition(".")[2]
+        return tail[:1].isupper() and (name.startswith("torch.optim.") or "Adam" in tail or "Optim" in tail)
+    callee = program.resolver.callee(module, call)
+    if callee is None or not isinstance(callee[1], ast.ClassDef):
+        return False
+    bases = program.resolver.external_bases(callee[0], callee[1])
+    return any(base.startswith("torch.optim.") and "lr_scheduler" not in base for base in bases)
 
 
 def _parameter_sources(

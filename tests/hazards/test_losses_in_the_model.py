@@ -188,6 +188,52 @@ WHOLE: dict[str, tuple[Edit, ...]] = {
     "some processes evaluate": ((RESULTS, RESULTS.replace("evaluate(", "os.path.exists('wanted') and evaluate(")),),
 }
 
+# An evaluation that stands in the step itself, over a loader of the same name as others.
+BESIDE = """\
+                if global_step % args.logging_steps == 0:
+                    eval_loader = DataLoader(eval_data, sampler=SequentialSampler(eval_data), batch_size=8)
+                    eval_loss, count = 0.0, 0
+                    model.eval()
+                    for batch in eval_loader:
+                        batch = tuple(t.to(args.device) for t in batch)
+                        with torch.no_grad():
+                            tmp_loss, _ = model(batch[0], mask=batch[1], labels=batch[3])[:2]
+                        eval_loss += tmp_loss.sum().item()
+                        count += 1
+                    if eval_loss < best:
+                        best = eval_loss
+                    logger.info("%s %s", eval_loss / count, (tr_loss - logging_loss) / args.logging_steps)
+                    logging_loss = tr_loss
+                    eval_loader = DataLoader(train_dataset, batch_size=4)
+"""
+LOGS = FINETUNE[
+    FINETUNE.index("                if args.local_rank in") : FINETUNE.index("            if args.max_steps > 0")
+]
+START = "    global_step = 0\n"
+BEFORE: Edit = (START, START + "    best = 1e6\n    eval_data = make_data(19, 1)\n")
+IN_STEP: tuple[Edit, ...] = ((LOGS, BESIDE), BEFORE)
+APART: dict[str, tuple[Edit, ...]] = {
+    "it reads the step's batch": (
+        (LOGS, BESIDE.replace("labels=batch[3])", "labels=inputs['labels'])")),
+        BEFORE,
+    ),
+    "it draws": (
+        (LOGS, BESIDE.replace("count += 1", "count += np.random.rand()")),
+        BEFORE,
+    ),
+}
+ADAMW = "torch.optim.AdamW(model.parameters(), lr=args.learning_rate)"
+OPTIMIZERS: dict[str, tuple[Edit, ...]] = {
+    "of an old library": (
+        ("import numpy as np\n", "import numpy as np\nfrom pytorch_transformers import AdamW\n"),
+        (ADAMW, ADAMW.removeprefix("torch.optim.")),
+    ),
+    "of the program's own": (
+        ("def set_seed(", "class Warm(torch.optim.Optimizer):\n    pass\n\n\ndef set_seed("),
+        (ADAMW, ADAMW.replace("torch.optim.AdamW", "Warm")),
+    ),
+}
+
 
 def edited(*changes: Edit) -> str:
     text = FINETUNE
@@ -230,6 +276,29 @@ def test_the_batch_stays_whole_where(name: str) -> None:
     assert convert(*WHOLE[name]).way == "call"
 
 
+def test_an_evaluation_in_the_step_is_none_of_its_calls() -> None:
+    conversion = convert(*IN_STEP)
+    assert conversion.way == "distributed", conversion.reason
+    (after,) = [change.after for change in conversion.changes if change.path == "train.py"]
+    assert "tmp_loss, _ = in_shares(model)(batch[0]" in after
+
+
+@pytest.mark.parametrize("name", APART)
+def test_an_evaluation_in_the_step_keeps_the_batch_whole_where(name: str) -> None:
+    assert convert(*APART[name]).way == "call"
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_is_known(name: str) -> None:
+    conversion = convert(*OPTIMIZERS[name])
+    assert conversion.way == "distributed", conversion.reason
+
+
+def test_an_optimizer_that_trains_something_else_as_well_is_seen() -> None:
+    beside = (ADAMW, "Warm([*model.parameters(), *nn.Linear(2, 2).parameters()], lr=args.learning_rate)")
+    assert convert(OPTIMIZERS["of the program's own"][0], beside).way == "call"
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
     with ForkServer(preload=("numpy", "tqdm")) as server:
@@ -241,3 +310,11 @@ def test_it_trains_and_evaluates_the_same(
     options: Options, tmp_path: Path, server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_equal(FINETUNE, tmp_path, server, monkeypatch, options=options)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("options", TARGETS, ids=["ddp", "accelerate"])
+def test_it_trains_the_same_with_an_evaluation_in_the_step(
+    options: Options, tmp_path: Path, server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_equal(edited(*IN_STEP), tmp_path, server, monkeypatch, options=options)
