@@ -12,7 +12,7 @@ from codemods.model.wrap_model import EVALUATES
 from codemods.model.wrapping import branch_beside, told_of, whole_in_place
 from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
 from migrator.facts.evaluation_wraps import evaluation_wraps, removed
-from migrator.facts.model import GuardFact, Wrap
+from migrator.facts.model import GuardFact, Place, Wrap
 from migrator.facts.placing import unplaced
 from migrator.facts.preparing import Named, Preparation, find_preparation
 from migrator.facts.syntax import Span
@@ -49,13 +49,19 @@ def _prepared(context: Context, found: Preparation, group: tuple[Named, ...]) ->
         line = _SCHEDULES + line
     kinds = " and ".join(dict.fromkeys(one.kind for one in group))
     reason = f"{kinds} for this process, gradients averaged over all"
-    edits, left_out = list[Edit](), context.sharing.training.left_out if context.sharing.training is not None else []
+    edits, left_out = list[Edit](), _left_out(context)
     for one in group:
         if one.kind == "model" and left_out:
             line += f"{one.name} = zeros_for_unused({one.name})\n"
             edits = [context.helper(after, "zeros_for_unused")]
             reason += f"; what a step leaves out has zeros ({left_out[0].note})"
     return RULE.converted(after, reason, *edits, InsertAfter(after, line))
+
+
+def _left_out(context: Context) -> list[Place]:
+    """Why a step may leave parameters out, where DataParallel gave them zeros; a DDP program has none to give."""
+    training = context.sharing.training
+    return training.left_out if training is not None and not context.options.batch_of_process else []
 
 
 def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnostic]:
@@ -80,7 +86,7 @@ def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnost
         edits: list[Edit] = []
         if found is None:
             text = f"{context.accelerator(wrap.at)}.prepare($0)"
-            if context.sharing.training is not None and context.sharing.training.left_out:
+            if _left_out(context):
                 text = f"zeros_for_unused({text})"
                 edits.append(context.helper(wrap.at, "zeros_for_unused"))
         guard = next((g for g in wrap.guards if g.parallel), None)
