@@ -24,6 +24,7 @@ from codemods.base import Diagnostic, Rule
 from codemods.options import Options
 from migrator.convert.conversion import WRAPS, Conversion
 from migrator.convert.selection import fix_ids, refusals, told
+from migrator.convert.sharing_out import shared
 from migrator.facts.program import Program
 from migrator.facts.syntax import Span
 from migrator.formats.report import Report
@@ -181,6 +182,7 @@ def _seen(one: Seen) -> Markup:
 def _program(conversion: Conversion, report: Report, anchor: str) -> ProgramView:
     options, verdict = report.options, report.verdict
     program = Program(load_project(Path(conversion.entry)))
+    read = shared(program, options)[0] if program.wraps and program.trains else program
     changes = read_changes(conversion)
     known = {rule.id: rule for rule in load_rules()}
     diagnostics = fix_ids(conversion)
@@ -214,7 +216,7 @@ def _program(conversion: Conversion, report: Report, anchor: str) -> ProgramView
         told=[d.message for d in conversion.diagnostics if d.rule == NOTHING],
         rules=list(by_rule.values()),
         changes=changes,
-        map=[_told(group, program) for group in understand(program)],
+        map=[_told(group, program) for group in understand(read)],
         is_notebook=isinstance(program.entry_module.source, Notebook),
         from_ddp=not program.wraps and bool(program.existing_ddp),
         alone=f"python {program.project.command}",

@@ -16,6 +16,23 @@ from tests.convert.conftest import ASKS, PLAIN, PROGRAM
 from .conftest import convert, page_of
 from .reading import Element, read
 
+# A program that wraps a part of its model.
+PART = PROGRAM.replace(
+    "\n\ndef main",
+    """
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 8), nn.Sequential(nn.Dropout(), nn.Linear(8, 2))
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+def main""",
+).replace("nn.DataParallel(nn.Linear(4, 2))", "Net()\n    model.body = nn.DataParallel(model.body)")
+
 
 def code_of(hunk: Element, *tags: str, faded: bool = False) -> list[str]:
     """The lines of a hunk by what happened to them: del, ins, span (they stayed)."""
@@ -282,3 +299,8 @@ def test_a_line_without_end_is_cut_and_said_so(page):
     shown = page(text)
     assert len(shown) < 400_000
     assert "more characters" in shown
+
+
+def test_nothing_stands_in_the_way_of_a_partly_wrapped_model_that_is_wrapped_whole(page):
+    whole, split = page(PART), page(PART.replace("Dropout()", "BatchNorm1d(8)"))
+    assert "only a part of the model is wrapped" not in whole and "only a part of the model is wrapped" in split
