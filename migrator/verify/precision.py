@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils.data import dataloader as loaders
 
-from .record import as_double
+from .calls import as_double
 from .session import Session
 from .simdevices import called_by_program
 

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from . import fingerprint
+from .book import Book, parameters_of
 from .matching import match_names
-from .record import Book, parameters_of
 from .session import Session
 
 

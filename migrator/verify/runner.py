@@ -26,6 +26,7 @@ import torch.utils.data
 
 from . import (
     backward_draws,
+    calls,
     determinism,
     draws,
     fakedata,
@@ -39,6 +40,7 @@ from . import (
     simdist,
     simdp,
 )
+from .book import Book
 from .session import Session
 from .settings import RunSettings
 
@@ -102,12 +104,12 @@ def prepare(settings: RunSettings, server: socket.socket) -> Session:
         "start", side=settings.side, rank=settings.rank, pid=session.pid, pads=settings.pads, cuts=settings.cuts
     )
     if devices is not None:
-        simdp.install(devices, record.session_replicas(session))
+        simdp.install(devices, calls.session_replicas(session))
     simdist.install(devices, session.folder, settings.collective_timeout)
     order.install(session)
     draws.install(session)
     backward_draws.install(session)
-    book = record.Book(session)
+    book = Book(session)
 
     def first_call() -> None:
         if session.ordinal("first call") == 0:
