@@ -12,7 +12,9 @@ from __future__ import annotations
 import collections
 import json
 import math
+import sys
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import torch
@@ -266,18 +268,44 @@ def _patch_loader(session: Session) -> None:
         return _tagged(chosen, self._verify_epoch)
 
     def patched_next(self: Any) -> Any:
-        batch = following(self)
+        ahead = _reads_ahead(sys._getframe(1))
+        try:
+            batch = following(self)
+        except StopIteration:
+            _deliver_held(session, self)
+            raise
         ids = self._verify_queue.popleft() if self._verify_queue else None
         if session.foreign:
             return batch
         if torch.is_grad_enabled():
             batch = replayed(session, self._verify_loader, batch, ids, self._verify_epoch, self._num_yielded - 1)
-        return deliver(session, batch, ids, self._verify_epoch, self._verify_shuffles)
+        if not ahead:
+            return deliver(session, batch, ids, self._verify_epoch, self._verify_shuffles)
+        _deliver_held(session, self)
+        self._verify_held = (batch, ids)
+        return batch
 
     loader.__init__, loader.__len__ = patched_init, count
     iterator.__init__, iterator._reset = patched_start, patched_reset
     iterator.__next__, iterator._next_index = patched_next, patched_index
     iterator.__len__ = lambda self: len(self._index_sampler)
+
+
+def _reads_ahead(caller: FrameType | None) -> bool:
+    """True for a loader that accelerate prepared: it reads a batch before it hands on the one before."""
+    while caller is not None and caller.f_globals.get("__package__") == __package__:  # other patches of the method
+        caller = caller.f_back
+    if caller is None or caller.f_code.co_name != "__iter__":
+        return False
+    return caller.f_globals.get("__name__") == "accelerate.data_loader"
+
+
+def _deliver_held(session: Session, iterator: Any) -> None:
+    """The batch that is handed on after this one was read."""
+    held, iterator._verify_held = getattr(iterator, "_verify_held", None), None
+    if held is not None and not session.foreign:
+        batch, ids = held
+        deliver(session, batch, ids, iterator._verify_epoch, iterator._verify_shuffles)
 
 
 def _numbers(dataset: Any, chosen: Any) -> list[Any] | None:
