@@ -13,7 +13,7 @@ from codemods.options import Options
 from codemods.templates.parts import bare_keys
 from migrator.convert.conversion import Conversion
 from migrator.facts.part_models import SAMPLE_WISE_BESIDE
-from migrator.verify import ForkServer
+from migrator.verify import ForkServer, Status, VerifyRequest, verify
 from tests.rules.tools import convert
 
 from .trained import check_equal
@@ -332,3 +332,22 @@ def test_training_goes_on_from_a_checkpoint_of_the_part(
     torch.save({"state_dict": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "old.pt")
     text = edited(('"--resume", default=""', f'"--resume", default="{tmp_path / "old.pt"}"'))
     check_equal(text, tmp_path, server, monkeypatch, options=Options(target=target))
+
+
+@pytest.mark.long
+def test_another_dropout_beside_the_part_is_another_training(
+    tmp_path: Path, server: ForkServer, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "before").mkdir()
+    (tmp_path / "before" / "train.py").write_text(edited(DROPOUT))
+    changed = after(convert(edited(DROPOUT), inline_helpers=True)).replace("nn.Dropout()", "nn.Dropout(0.4)")
+    (tmp_path / "train.py").write_text(changed)
+    request = VerifyRequest(
+        tmp_path / "before" / "train.py",
+        tmp_path / "train.py",
+        devices=2,
+        float64=True,
+        timeout=120,
+        cwd=tmp_path / "before",
+    )
+    assert verify(request, server).status is Status.DIFFERENT
