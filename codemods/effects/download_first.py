@@ -8,27 +8,20 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Guard
-from migrator.facts.downloads import fetching_groups
 from migrator.facts.syntax import Span
-from migrator.facts.uniform import missing_file_test, waits_for_all
+from migrator.facts.turns import fetching_places
 
 
 def check(context: Context) -> Iterator[Diagnostic]:
-    program = context.program
     first_there: set[Span] = set()
-    for module, group in fetching_groups(program):
-        at = module.span(group[0])
-        statements = tuple(module.span(s) for s in group)
-        if not waits_for_all(program, at):
-            missing = missing_file_test(program, at)  # then all processes look, one after the other
-            statements = (missing,) if missing is not None else ()
+    for at, statements in fetching_places(context.program):
         if statements and statements[0] in first_there:
             continue
         first_there.update(statements)
         if not statements:
             yield RULE.note(at, "processes may fetch this at the same moment: fetch it before the training is started")
             continue
-        test, edits = context.rank_zero_first(at)
+        test, edits = context.rank_zero_first(statements[0])
         yield RULE.converted(
             at,
             "one process fetches the data, and the others find it there",

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Guard, InsertAfter, Replace
-from migrator.facts.alone import is_awaited, prepared_first
+from migrator.facts.alone import is_awaited, is_run_by_one, prepared_first, run_by_one
 from migrator.facts.downloads import fetching_groups
 from migrator.facts.once import OnceGroup, once_groups
 from migrator.facts.syntax import Span
+from migrator.facts.turns import fetched_in_turn, fetching_places
 from migrator.facts.uniform import BY_WORKERS, missing_file_test, rank_zero_goes_first, waits_for_all
 
 _WIDTH = 110
@@ -30,19 +31,26 @@ def check(context: Context) -> Iterator[Diagnostic]:
     groups, unguarded = once_groups(context.program, _KINDS)
     fetched = [m.span(s) for m, statements in fetching_groups(context.program) for s in statements]  # see MG510
     groups = [group for group in groups if not any(s.contains(f) for s in group.statements for f in fetched)]
-    first_there: set[Span] = set()
+    first_there = {place for _, places in fetching_places(context.program) for place in places}
     for group in groups:
         prepares = prepared_first(context.program, group)
-        if prepares is None:
+        turns = fetched_in_turn(context.program, group) if prepares is None else None
+        if turns is not None:
+            yield from (_first(context, place) for place in turns if place not in first_there)
+            first_there.update(turns)
+        elif prepares is None:
             yield _guarded(context, group)
         elif prepares not in first_there:
             first_there.add(prepares)
             if rank_zero_goes_first(context.program, prepares):
                 continue
             yield _first(context, prepares)
+    alone = run_by_one(context.program)
     for one in unguarded:
         if one.effect.kind == "open":
             continue  # an open file is a sink: see MG503
+        if is_run_by_one(context.program, one.effect.at, [*alone, *first_there]):
+            continue
         if one.reason == BY_WORKERS:
             told = (
                 f"workers of every process run this {one.effect.name}: let each process have a place of its own for it"

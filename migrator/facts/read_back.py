@@ -11,16 +11,19 @@ import ast
 import re
 from collections.abc import Iterator
 
+from migrator.facts.alone import prepared_first
 from migrator.facts.downloads import fetching_groups
 from migrator.facts.loads_after_saving import calls_in, loads_after_saving
 from migrator.facts.model import Place
 from migrator.facts.nodes import FunctionNode, argument, dotted
+from migrator.facts.once import once_groups
 from migrator.facts.program import Program
 from migrator.facts.scopes import Scope
 from migrator.facts.syntax import Module, Span
 from migrator.facts.uniform import waits_for_all
 
 _WRITES = ("write", "open", "download")
+_PREPARING = frozenset({"write", "remove", "shell", "open", "download"})
 NO_READING = re.compile(
     r"^(os\.(path\.|makedirs|mkdir|listdir|access|stat)|str$|repr$|len$|print$|pathlib\.)|(^|\.)(format|info|debug|warning|warn|error|log|write"
     r"|print_log|append|add|exists|is_file|is_dir|mkdir|join|Path|set_description|set_postfix)$"
@@ -109,6 +112,7 @@ def _node_at(module: Module, at: Span) -> ast.AST:
 
 def _written(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr]]:
     fetched = [m.span(s) for m, group in fetching_groups(program) for s in group]  # in turn: see MG510
+    fetched += [p for g in once_groups(program, _PREPARING)[0] if (p := prepared_first(program, g)) is not None]
     effects = {
         (e.at.path, e.at.start, e.at.end): e
         for e in program.effects

@@ -25,7 +25,8 @@ def effects(code: Code) -> list[Effect]:
     """Writes, folders, sinks, removals, shell calls, prompts and downloads of the program."""
     found = []
     for module, call in code.calls():
-        effect = classify(module, call, code.external(module, call), _saves_image(code, module, call))
+        name = "urllib.request.urlretrieve" if _retrieves(code, module, call) else code.external(module, call)
+        effect = classify(module, call, name, _saves_image(code, module, call))
         if effect is None or _is_private(code, module, call, effect):
             continue
         if not (_is_own_method(code, module, call) or is_settled(module, call)):
@@ -51,6 +52,13 @@ def _saves_image(code: Code, module: Module, call: ast.Call) -> bool:
         return False
     made = code.resolver.values(module, call.func.value)
     return bool(made) and all(v.node is not None and v.module is not None and is_image(v.module, v.node) for v in made)
+
+
+def _retrieves(code: Code, module: Module, call: ast.Call) -> bool:
+    """`opener.retrieve(url, path)` of urllib's old openers."""
+    if not (isinstance(call.func, ast.Attribute) and call.func.attr == "retrieve"):
+        return False
+    return any(value.name.endswith("URLopener") for value in code.resolver.values(module, call.func.value))
 
 
 def _is_own_method(code: Code, module: Module, call: ast.Call) -> bool:

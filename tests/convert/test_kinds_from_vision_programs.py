@@ -344,3 +344,99 @@ def test_what_a_module_does_while_it_is_imported_works_without_a_process_group(p
     project.write("options.py", f"import logging\nimport os\n\n{line}\n")
     project.train("import options\n---\nprint(options)")
     assert "if not dist.is_initialized() or dist.get_rank() == 0 else os.devnull" in Path("options.py").read_text()
+
+
+# ---------------------------------------------------------------- what is fetched
+def test_nobody_waits_a_second_time_behind_what_is_fetched_in_turn(project):
+    text, _ = project.train(
+        """\
+        import sys
+        from urllib.request import urlretrieve
+        ---
+        if not os.path.exists("net.pt"):
+            sys.stderr.write("fetching")
+            urlretrieve("http://x/net.pt", "net.pt")
+        state = torch.load("net.pt", map_location="cpu")
+        model.load_state_dict(state)
+        """
+    )
+    assert "    with rank_zero_first():\n" in text and "barrier()" not in after_main(text)
+
+
+def test_a_fetching_helper_that_is_only_run_in_turn_is_no_question(project):
+    project.write(
+        "web.py",
+        """
+        from urllib.request import urlretrieve
+
+
+        def fetch(url, where):
+            name, _ = urlretrieve(url, where)
+            print(name)
+        """,
+    )
+    text, result = project.train(
+        """\
+        import tarfile
+        from web import fetch
+        ---
+        if not os.path.exists("data"):
+            fetch("http://x/data.tar", "data.tar")
+            tar = tarfile.open("data.tar")
+            tar.extractall()
+        """
+    )
+    assert "    with rank_zero_first():\n" in text and not result.questions
+
+
+def test_what_an_old_opener_retrieves_is_fetched_once(project):
+    text, _ = project.train(
+        """\
+        from urllib.request import URLopener
+        ---
+        opener = URLopener()
+        opener.retrieve("http://x/data.tar", "data.tar")
+        print("there")
+        """
+    )
+    assert text.index("if dist.get_rank() == 0:\n        opener.retrieve") < text.index("dist.barrier()")
+
+
+DATA = """
+import os
+import tarfile
+from urllib.request import urlretrieve
+
+
+class Data:
+    def __init__(self, root):
+        self.root = root
+        self.fetch()
+
+    def fetch(self):
+        if os.path.exists(os.path.join(self.root, "images")):
+            return
+        name, _ = urlretrieve("http://x/data.tar", "data.tar")
+        tar = tarfile.open(name)
+        tar.extractall(self.root)
+        tar.close()
+"""
+
+
+def test_processes_go_one_after_another_through_a_function_that_returns_early(project):
+    project.write("data.py", DATA)
+    _, result = project.train("from data import Data\n---\nprint(Data('x'))")
+    data = Path("data.py").read_text()
+    assert "        with rank_zero_first():\n            self.fetch()\n" in data and "get_rank" not in data
+    assert not result.questions
+
+
+def test_a_function_that_names_by_the_clock_what_it_fetches_is_not_gone_through_in_turn(project):
+    project.write(
+        "data.py",
+        DATA.replace(
+            "name, _ = url", "stamp = time.strftime('%H')\n        os.mkdir(stamp)\n        name, _ = url"
+        ).replace("import os", "import os\nimport time"),
+    )
+    project.train("from data import Data\n---\nprint(Data('x'))")
+    assert "rank_zero_first" not in Path("data.py").read_text()
