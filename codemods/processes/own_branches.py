@@ -2,7 +2,8 @@
 
 Such a branch joins a group and wraps the model itself.  The converted program has joined before it gets there, so an option
 that it stands behind stays off; one that torchrun's own variables switch on, and a group that is joined in any case, are for
-a person.
+a person.  It is not switched on instead: what such branches leave out (evaluations, the number of the epoch, files that are
+written once) would change what the program reports.
 """
 
 from collections.abc import Iterator

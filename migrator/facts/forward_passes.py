@@ -12,23 +12,27 @@ from migrator.facts.made_of import definitions
 from migrator.facts.program import Program
 from migrator.facts.syntax import Module
 from migrator.facts.values import Value
-from migrator.facts.wrapper_names import DATA_PARALLEL
+from migrator.facts.wrapper_names import DATA_PARALLEL, DISTRIBUTED
 
 Forward = tuple[Module, ast.FunctionDef] | bool
 _LIBRARIES = ("transformers.", "pytorch_transformers.", "pytorch_pretrained_bert.")
 _MAKES = frozenset(["from_pretrained", "from_config", "to", "cuda"])
 
 
-def forward_passes(program: Program, module: Module, inner: ast.expr) -> list[Forward]:
+def forward_passes(program: Program, module: Module, inner: ast.expr, depth: int = 3) -> list[Forward]:
     """The forward passes behind an expression; of a name those of the values that it may have there."""
     made = [v for _, v in definitions(module, module.statement(inner), inner.id)] if isinstance(inner, ast.Name) else []
-    return [one for expression in made or [inner] for one in _made(program, module, expression)]
+    return [one for expression in made or [inner] for one in _made(program, module, expression, depth)]
 
 
-def _made(program: Program, module: Module, node: ast.expr) -> list[Forward]:
+def _made(program: Program, module: Module, node: ast.expr, depth: int) -> list[Forward]:
     found: list[Forward] = []
     for value in program.resolver.values(module, node):
-        if value.name in DATA_PARALLEL or (value.kind == "constant" and getattr(value.node, "value", 0) is None):
+        if value.name in DATA_PARALLEL | DISTRIBUTED or (value.kind == "constant" and getattr(value.node, "value", 0) is None):
+            continue
+        if _is_initialized(program, value) and value.module is not None and isinstance(value.node, ast.Call):
+            same = value.node.args[:1] if depth else []  # it gives back what it is given
+            found += [one for given in same for one in forward_passes(program, value.module, given, depth - 1)]
             continue
         owner = program.resolver.class_of(value) if value.kind == "instance" else None
         func = value.node.func if isinstance(value.node, ast.Call) else None
@@ -46,6 +50,12 @@ def _made(program: Program, module: Module, node: ast.expr) -> list[Forward]:
         else:
             found.append(value.name.startswith(_LIBRARIES))
     return found or [False]
+
+
+def _is_initialized(program: Program, value: Value) -> bool:
+    """True for what `amp.initialize(model, optimizer)` gives, and for what is unpacked of it."""
+    call, module = value.node, value.module
+    return isinstance(call, ast.Call) and module is not None and program.external(module, call) == "apex.amp.initialize"
 
 
 def _is_library(program: Program, value: Value) -> bool:

@@ -67,7 +67,10 @@ def train(args, train_dataset, model):
     # before the wrap
     if args.n_gpu > 1:
         model = torch.nn.DataParallel(model)
-    # after the wrap
+    if args.local_rank != -1:
+        model = torch.nn.parallel.DistributedDataParallel(
+            model, device_ids=[args.local_rank], output_device=args.local_rank, find_unused_parameters=True
+        )
     global_step = 0
     tr_loss, logging_loss = 0.0, 0.0
     model.zero_grad()
@@ -137,10 +140,19 @@ def main():
     parser.add_argument("--max_steps", default=-1, type=int)
     parser.add_argument("--logging_steps", type=int, default=2)
     parser.add_argument("--local_rank", type=int, default=-1)
+    parser.add_argument("--no_cuda", action="store_true")
+    parser.add_argument("--fp16", action="store_true")
     parser.add_argument("--seed", type=int, default=42)
     args = parser.parse_args()
-    args.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    args.n_gpu = torch.cuda.device_count()
+    if args.local_rank == -1 or args.no_cuda:
+        device = torch.device("cuda" if torch.cuda.is_available() and not args.no_cuda else "cpu")
+        args.n_gpu = torch.cuda.device_count()
+    else:
+        torch.cuda.set_device(args.local_rank)
+        device = torch.device("cuda", args.local_rank)
+        torch.distributed.init_process_group(backend="nccl")
+        args.n_gpu = 1
+    args.device = device
     set_seed(args)
     model = Tagger()
     model.to(args.device)
@@ -222,6 +234,18 @@ APART: dict[str, tuple[Edit, ...]] = {
         BEFORE,
     ),
 }
+APEX: tuple[Edit, ...] = (
+    (
+        "    # before the wrap\n",
+        "    if args.fp16:\n        from apex import amp\n\n"
+        '        model, optimizer = amp.initialize(model, optimizer, opt_level="O1")\n',
+    ),
+    (
+        "            loss.backward()\n",
+        "            if args.fp16:\n                with amp.scale_loss(loss, optimizer) as scaled_loss:\n"
+        "                    scaled_loss.backward()\n            else:\n                loss.backward()\n",
+    ),
+)
 ADAMW = "torch.optim.AdamW(model.parameters(), lr=args.learning_rate)"
 OPTIMIZERS: dict[str, tuple[Edit, ...]] = {
     "of an old library": (
@@ -262,7 +286,7 @@ def test_each_process_has_the_loss_of_its_share() -> None:
 def test_an_evaluation_that_averages_over_devices_does_so_over_processes() -> None:
     (after,) = [change.after for change in convert().changes if change.path == "train.py"]
     assert "outputs = in_shares(model)(batch[0], mask=batch[1], labels=batch[3])" in after
-    assert "isinstance(model" not in after and after.count("DataParallel(") == 0
+    assert "isinstance(model" not in after and " = torch.nn.DataParallel(" not in after
 
 
 @pytest.mark.parametrize("name", GATHERED)
@@ -286,6 +310,12 @@ def test_an_evaluation_in_the_step_is_none_of_its_calls() -> None:
 @pytest.mark.parametrize("name", APART)
 def test_an_evaluation_in_the_step_keeps_the_batch_whole_where(name: str) -> None:
     assert convert(*APART[name]).way == "call"
+
+
+def test_a_loss_that_apex_scales_is_the_same_loss() -> None:
+    conversion = convert(*APEX)
+    assert conversion.way == "distributed", conversion.reason
+    assert [d.rule for d in conversion.questions] == ["MG404"]
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
