@@ -43,7 +43,7 @@ def _device_literal(code: Code, module: Module, node: ast.AST) -> DeviceLiteral 
         ):
             first = node.args[0] if node.args else None
             own = [v.name for v in code.resolver.values(module, first)] if first is not None else []
-            if own == ["torch.cuda.current_device"]:
+            if own == ["torch.cuda.current_device"] or _is_where(first):
                 return None
             if not (isinstance(first, ast.Constant) and (first.value is None or isinstance(first.value, bool))):
                 return fact("cuda_call")
@@ -52,6 +52,11 @@ def _device_literal(code: Code, module: Module, node: ast.AST) -> DeviceLiteral 
     if isinstance(node, ast.Assign) and any(_is_visible_devices(module, t) for t in node.targets):
         return fact("visible")
     return None
+
+
+def _is_where(node: ast.AST | None) -> bool:
+    """`x.get_device()`: where a tensor is, which is the process's own GPU."""
+    return isinstance(node, ast.Call) and (dotted(node.func) or "").endswith(".get_device") and not node.args
 
 
 def device_counts(code: Code, wraps: list[Wrap], inlined: list[GuardFact]) -> list[Place]:

@@ -93,10 +93,20 @@ def _is_outside(program: Program, module: Module, owner: ast.expr, covered: _Cov
         return True
     scope = module.scope_of.get(owner, module.scope)
     inside = scope.owner_class is not None and scope.owner_class.node in covered.classes
-    if program.is_wrapped(module, owner) or (inside and scope.self_name in names_in(owner)):
+    if _is_wrapped(program, module, owner) or (inside and scope.self_name in names_in(owner)):
         return False
     made = [v for v in values if v.kind == "instance" or _is_layer_beside(v, covered)]
     return bool(made) and not any(v.node in covered.wholes for v in made)
+
+
+def _is_wrapped(program: Program, module: Module, owner: ast.expr) -> bool:
+    """True for a wrapped model, and for a part of one: `model.module.head`."""
+    part = owner
+    while isinstance(part, ast.Attribute):
+        if part.attr == "module" and program.is_wrapped(module, part.value):
+            return True
+        part = part.value
+    return program.is_wrapped(module, owner)
 
 
 def _is_layer_beside(value: Value, covered: _Covered) -> bool:

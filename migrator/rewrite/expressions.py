@@ -201,7 +201,9 @@ def drop_argument(call: cst.Call, name: str, position: int | None) -> cst.Call:
         return call
     args = list(call.args)
     dropped = args.pop(index)
-    if index == len(args) and args:
+    if not args:
+        return call.with_changes(args=[], whitespace_before_args=cst.SimpleWhitespace(""))
+    if index == len(args):
         args[-1] = args[-1].with_changes(comma=dropped.comma, whitespace_after_arg=dropped.whitespace_after_arg)
     elif index > 0 and _ends_line(dropped) and not _ends_line(args[index - 1]):
         args[index - 1] = args[index - 1].with_changes(comma=dropped.comma)

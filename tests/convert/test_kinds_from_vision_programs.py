@@ -440,3 +440,38 @@ def test_a_function_that_names_by_the_clock_what_it_fetches_is_not_gone_through_
     )
     project.train("from data import Data\n---\nprint(Data('x'))")
     assert "rank_zero_first" not in Path("data.py").read_text()
+
+
+# ---------------------------------------------------------------- small diffs
+def test_where_a_tensor_is_needs_no_change(project):
+    text, _ = project.train("x = torch.ones(2).cuda()\ny = torch.ones(2).cuda(x.get_device())\nprint(y)")
+    assert "torch.ones(2).cuda(x.get_device())" in text
+
+
+def test_a_call_without_its_only_argument_closes_on_its_line(project):
+    text, _ = project.train("gpu_ids = [0]\nx = torch.ones(2).cuda(\n    gpu_ids[0])\nprint(x)")
+    assert "torch.ones(2).cuda()\n" in text
+
+
+def test_parts_of_a_wrapped_model_in_groups_are_kept_alike_by_the_wrap(project):
+    text, _ = project.train(
+        """\
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.head = nn.Linear(2, 2), nn.Linear(2, 2)
+
+            def forward(self, x):
+                return self.head(self.body(x))
+
+
+        def optimizer_of(model):
+            optimizer = torch.optim.SGD([{"params": model.module.body.parameters()}, {"params": model.module.head.parameters(), "lr": 1}], lr=0.1)
+            return optimizer
+        ---
+        optimizer = optimizer_of(model)
+        optimizer.step()
+        """,
+        wrap="nn.DataParallel(Net())",
+    )
+    assert "keep_alike" not in text
