@@ -44,6 +44,7 @@ RULE_FILES = {
         "data_copies",
         "set_order",
         "sampler_length",
+        "drawn_once",
     ),
     "model": (
         "wrap_model",

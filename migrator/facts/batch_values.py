@@ -23,6 +23,7 @@ from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.random_draws import draws_random
 from migrator.facts.row_methods import NO_TENSORS, ROWWISE, TAKES_OVER, mixes_rows
 from migrator.facts.syntax import Module, Span
+from migrator.facts.whole_draws import is_drawn_once
 
 
 class BatchValues:
@@ -46,6 +47,8 @@ class BatchValues:
         self.model_calls: list[Span] = []
         self.uncountable = ""  # the first reason why figures of shares cannot be put together
         self.fresh: set[str] = set(self.targets)  # names that this step has given a value
+        self.asks_rank_zero = False  # for what the step draws once: then it is in `drawn_once`, and no obstacle
+        self.drawn_once: dict[Span, ast.expr] = {}
         self.outputs = OutputNames(self.program, module)
         self.again = False  # read for the second time: what one step leaves for the next is known
 
@@ -66,7 +69,14 @@ class BatchValues:
     # ------------------------------------------------------------ names
     def assign(self, node: ast.Assign) -> str | None:
         """Give the names what they hold from here on; the kind of the value, where it is one."""
-        self._check_random(node.value)
+        if (
+            self.asks_rank_zero
+            and self.kind(node.value) is None
+            and is_drawn_once(self.program, self.module, node.value)
+        ):
+            self.drawn_once[self.module.span(node.value)] = node.value
+        else:
+            self._check_random(node.value)
         target = node.targets[0]
         if (
             len(node.targets) == 1

@@ -28,12 +28,16 @@ def read_shares(reader: Reader, module: Module, loop: BatchLoop, several: bool =
     `several` says that each of several backward passes exchanges its gradients.
     """
     flow = SeveralPasses(reader, module, loop) if several else Flow(reader, module, loop)
+    flow.asks_rank_zero = not several
     flow.follow()
     if isinstance(flow, SeveralPasses):
         reader.training.drawn += [
             Place(at, module.span(module.statement(call)), module.segment(call), DRAWN)
             for at, call in flow.drawn.items()
         ]
+    reader.training.drawn_once += [
+        Place(at, module.span(module.statement(drawn)), module.segment(drawn)) for at, drawn in flow.drawn_once.items()
+    ]
     reader.training.loss = flow.loss_text
     reader.training.meters = tuple(meters_of(reader, module, loop, flow))
     _check_figures(reader, module, loop, flow)

@@ -77,6 +77,7 @@ class Training:
     evaluations: list[EvaluationLoop] = field(default_factory=list)
     obstacles: list[Place] = field(default_factory=list)
     left_out: list[Place] = field(default_factory=list)  # why a step may leave parameters out
+    drawn_once: list[Place] = field(default_factory=list)  # what a step draws for the whole batch, one number or choice
     drawn: list[Place] = field(default_factory=list)  # random rows that a process draws for its own samples
     others: list[Training] = field(
         default_factory=list

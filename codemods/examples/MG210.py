@@ -1,0 +1,9 @@
+# %% changed in step
+import random
+
+examples = random.sample(range(64), 4)
+
+# %% left alone in setup
+import random
+
+examples = random.sample(range(64), 4)
