@@ -303,7 +303,7 @@ class _Passes:
         self.called.add(network)
         number = state.called(network) + 1
         calls = {**dict(state.calls), network: number}
-        ordered = tuple(sorted(calls.items(), key=lambda row: self.module.span(row[0]).start))
+        ordered = tuple(sorted(calls.items(), key=lambda row: _place(row[0])))
         state = replace(state, calls=ordered)
         if self.without_gradient:
             return state, frozenset()
@@ -363,6 +363,11 @@ def _is_forward(program: Program, module: Module, call: ast.Call) -> bool:
     if isinstance(func, ast.Attribute) and func.attr in _NO_FORWARD:
         return False
     return program.is_wrapped(module, func)
+
+
+def _place(network: Network) -> tuple[int, int]:
+    """Where a network is wrapped, in whatever file."""
+    return getattr(network, "lineno", 0), getattr(network, "col_offset", 0)
 
 
 def _is_without_gradient(program: Program, module: Module, function: ast.AST) -> bool:
