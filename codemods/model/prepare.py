@@ -12,6 +12,7 @@ from codemods.model.wrap_model import EVALUATES
 from codemods.model.wrapping import branch_beside, told_of, whole_in_place
 from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
 from migrator.facts.evaluation_wraps import evaluation_wraps, removed
+from migrator.facts.guards import whole_choice
 from migrator.facts.model import GuardFact, Place, Wrap
 from migrator.facts.placing import unplaced
 from migrator.facts.preparing import Named, Preparation, find_preparation
@@ -120,7 +121,7 @@ def _only_wraps(context: Context, wrap: Wrap, inner: Span) -> bool:
 
 def _is_alone(context: Context, guard: GuardFact) -> bool:
     """True when nothing else stands in the `if` around the wrap, or the other branch only places the model."""
-    if len(guard.lines) != 1:
+    if len(guard.lines) != 1 or whole_choice(context.program, guard) != guard.at:
         return False
     return guard.exclusive or not context.program.module_at(guard.at).has_else_at(guard.at)
 

@@ -11,6 +11,7 @@ from codemods.base import Context, Diagnostic, Rule
 from codemods.model.wrapping import branch_beside, ddp_arguments, told_of, whole_in_place
 from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
 from migrator.facts.evaluation_wraps import evaluation_wraps, removed
+from migrator.facts.guards import whole_choice
 from migrator.facts.model import GuardFact, Wrap
 
 EVALUATES = "an evaluation needs no wrapper: there are no gradients to average"
@@ -52,7 +53,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
             inner = context.program.text(wrap.inner)
             line = f"{wrap.target} = {text.replace('$0', inner)}\n"
             gone = beside.instead if beside is not None and beside.instead is not None else wrap.statement
-            yield RULE.converted(wrap.at, reason, *edits, Remove(gone), InsertAfter(guard.at, line))
+            yield RULE.converted(wrap.at, reason, *edits, Remove(gone), InsertAfter(whole_choice(context.program, guard), line))
             continue
         edits.append(Replace(wrap.conditional or wrap.outer, text, (wrap.inner,)))
         edits += whole_in_place(context, wrap)

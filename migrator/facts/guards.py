@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from migrator.facts.model import GuardFact
+from migrator.facts.syntax import Span
 
 if TYPE_CHECKING:
     from migrator.facts.program import Program
@@ -24,6 +25,18 @@ def leaves_bare(program: Program, guard: GuardFact) -> bool:
     if guard.orelse:
         return not guard.wraps_elsewhere and not any(guard.at.contains(ddp.at) for ddp in program.existing_ddp)
     return True
+
+
+def whole_choice(program: Program, guard: GuardFact) -> Span:
+    """The whole `if` of which a guard is an `elif`, or the guard itself."""
+    module = program.module_at(guard.at)
+    node: ast.AST | None = module.statement_at(guard.at)
+    while node is not None:
+        outer = module.parents.get(node)
+        if not isinstance(outer, ast.If) or not module.text.startswith("elif", module.span(node).start):
+            return module.span(node)
+        node = outer
+    return guard.at
 
 
 def _asks_for_gpus(test: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -246,6 +247,12 @@ APEX: tuple[Edit, ...] = (
         "                    scaled_loss.backward()\n            else:\n                loss.backward()\n",
     ),
 )
+BRANCH = FINETUNE[FINETUNE.index("    if args.n_gpu > 1:\n        model =") : FINETUNE.index("    global_step = 0\n")]
+OTHERWISE: Edit = (
+    BRANCH,
+    "    if args.local_rank != -1:\n        from apex.parallel import DistributedDataParallel as DDP\n\n"
+    "        model = DDP(model)\n    elif args.n_gpu > 1:\n        model = torch.nn.DataParallel(model)\n",
+)
 ADAMW = "torch.optim.AdamW(model.parameters(), lr=args.learning_rate)"
 OPTIMIZERS: dict[str, tuple[Edit, ...]] = {
     "of an old library": (
@@ -310,6 +317,15 @@ def test_an_evaluation_in_the_step_is_none_of_its_calls() -> None:
 @pytest.mark.parametrize("name", APART)
 def test_an_evaluation_in_the_step_keeps_the_batch_whole_where(name: str) -> None:
     assert convert(*APART[name]).way == "call"
+
+
+@pytest.mark.parametrize("options", TARGETS, ids=["ddp", "accelerate"])
+def test_a_wrap_in_an_elif_goes_behind_the_whole_choice(options: Options) -> None:
+    conversion = convert(OTHERWISE, options=options)
+    assert conversion.way == "distributed" and not conversion.questions, conversion.questions
+    wrapped = {"ddp": "wrap_model(", "accelerate": "accelerator.prepare("}[options.target]
+    (after,) = [change.after for change in conversion.changes if change.path == "train.py"]
+    assert re.search(r"\n    elif args\.n_gpu > 1:\n        pass\n    \w[\w, ]* = " + re.escape(wrapped), after), after
 
 
 def test_a_loss_that_apex_scales_is_the_same_loss() -> None:
