@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import InsertBefore
 from migrator.facts.alone import run_by_one
+from migrator.facts.file_questions import agreed_caches
 from migrator.facts.once import once_groups
 from migrator.facts.read_back import read_backs, removals_after
 from migrator.facts.uniform import waits_for_all
@@ -19,8 +20,9 @@ def check(context: Context) -> Iterator[Diagnostic]:
         return  # an earlier conversion has seen to it
     alone = run_by_one(context.program)
     guarded = [group.statements[0] for group in once_groups(context.program, frozenset({"remove"}))[0]]
+    answered = agreed_caches(context.program)  # whoever finds the file finds it whole
     for place in read_backs(context.program):
-        if any(one.contains(place.at) for one in alone):
+        if any(one.contains(place.at) for one in alone) or any(one.contains(place.at) for one in answered):
             continue
         module = context.program.module_at(place.at)
         if module.is_test_at(place.statement) or not waits_for_all(context.program, place.statement):

@@ -147,10 +147,16 @@ class _Flow:
         return False
 
     def _only_shows(self, leave: ast.Return) -> bool:
-        """True when a function that is left has nothing to give back, and all that it calls is known to show or to format."""
+        """True when a function that is left has nothing to give back, and all that it calls is known to show or to format.
+
+        So has one that gives back a text in every case: the branches only spell the time in another way.
+        """
         function = next((a for a in self.module.ancestors(leave) if isinstance(a, FunctionNode)), None)
-        if function is None or leave.value is not None:
+        if function is None:
             return False
+        if leave.value is not None:
+            values = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+            return all(value is not None and _is_text(value) for value in values)
         calls = [n for n in ast.walk(function) if isinstance(n, ast.Call)]
         return any(dotted(c.func) in _OUTPUTS for c in calls) and all(_FORMATS.search(called_name(c)) for c in calls)
 
@@ -178,3 +184,12 @@ def _goes_on(module: Module, parent: ast.Subscript | ast.Call, node: ast.AST) ->
     if isinstance(parent, ast.Subscript):
         return parent.value is node and isinstance(parent.slice, ast.Constant)
     return node in parent.args and (module.qualified(parent.func) or "") in _SPELLINGS
+
+
+def _is_text(node: ast.expr) -> bool:
+    """`"..."`, `f"..."`, `"..." % x`, `"...".format(x)`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.Add):
+        return _is_text(node.left)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        return _is_text(node.func.value)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))

@@ -58,6 +58,17 @@ def file_questions(program: Program) -> Iterator[FileQuestion]:
         yield FileQuestion(at, cache, by_all)
 
 
+def agreed_caches(program: Program) -> list[Span]:
+    """The `if`s that read a file or make it, of which rank 0 says for all which: what one of them makes none reads."""
+    asked = [question.at for question in file_questions(program) if question.cache and question.by_all]
+    return [
+        module.span(node)
+        for module in program.modules
+        for node in module.nodes
+        if isinstance(node, ast.If) and any(module.span(node.test).contains(at) for at in asked)
+    ]
+
+
 def _asking(program: Program) -> Iterator[tuple[Module, ast.If, ast.Call]]:
     """Calls in the tests of `if` statements that rank 0 does not answer for all already."""
     for module in program.modules:

@@ -475,3 +475,34 @@ def test_parts_of_a_wrapped_model_in_groups_are_kept_alike_by_the_wrap(project):
         wrap="nn.DataParallel(Net())",
     )
     assert "keep_alike" not in text
+
+
+def test_a_time_that_is_spelled_in_one_of_several_ways_is_each_process_s_own(project):
+    text, _ = project.train(
+        """\
+        def spelled(seconds):
+            seconds = int(time.time() - seconds)
+            if seconds > 60:
+                return "%d min" % (seconds // 60)
+            return f"{seconds} s"
+        ---
+        start = time.time()
+        print(spelled(start))
+        """
+    )
+    assert "from_rank_zero" not in after_main(text).partition("__main__")[0] and "= int(time.time() - seconds)" in text
+
+
+def test_a_cache_that_rank_zero_has_looked_for_is_read_without_a_word(project):
+    text, result = project.train(
+        """\
+        if not os.path.exists("rows.pt"):
+            rows = [1, 2]
+            torch.save(rows, "rows.pt")
+        else:
+            rows = torch.load("rows.pt", map_location="cpu")
+        print(rows)
+        """
+    )
+    assert 'if not from_rank_zero(os.path.exists("rows.pt")):' in text
+    assert "MG506" not in [d.rule for d in result.diagnostics]
