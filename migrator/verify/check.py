@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from .judge import judge, unverifiable
+from .judge import judge
 from .launcher import ForkServer, ServerFailed
 from .program_text import preload
 from .runs import Recording, is_free, run_converted, run_original
 from .scratch import inner, scratch
 from .settings import VerifyRequest
-from .verdict import Status, Verdict
+from .verdict import Status, Verdict, unverifiable
 
 TOLERANCE, TOLERANCE_FLOAT64 = 1e-5, 1e-9
 ROUNDING = 1e-3  # larger differences are no rounding, in float32 resynchronised after each step

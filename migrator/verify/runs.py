@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .judge import judge_before
+from .judge_original import judge_before
 from .launcher import ForkServer, Outcome
 from .places import Places, after_entry, copy_after, find_places
 from .program_text import cuts_batches, pads_batches, trim_unit, wraps_wholes

@@ -110,3 +110,8 @@ class Verdict:
         data = dataclasses.asdict(self)
         data.update(status=self.status.value, exit_code=self.exit_code, cause=self.cause, schema=1)
         return data
+
+
+def unverifiable(reason: str, traceback: str = "", **more: Any) -> Verdict:
+    """NOT VERIFIABLE, with the reason."""
+    return Verdict(Status.NOT_VERIFIABLE, reason=reason, traceback=traceback, **more)
