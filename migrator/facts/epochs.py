@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 
 from migrator.facts.batch_loops import BatchLoop, draws_in
 from migrator.facts.loaders import counts
+from migrator.facts.model import Place
 from migrator.facts.nodes import FunctionNode, dotted, names_in, walk
 from migrator.facts.random_draws import drawn_streams, draws_random, seeded_streams
 from migrator.facts.reader import Reader, is_at
 from migrator.facts.scopes import Scope
 from migrator.facts.syntax import Module
 from migrator.facts.training import Loader
+from migrator.facts.whole_draws import is_drawn_once
 
 Statements = Sequence[tuple[Module, ast.stmt]]
 
@@ -56,19 +58,31 @@ def read_epochs(reader: Reader, module: Module, loop: BatchLoop) -> None:
 
 
 def _counts_epochs(reader: Reader, module: Module, loop: ast.For | ast.While) -> bool:
-    named = isinstance(loop, ast.For) and isinstance(loop.target, ast.Name)
-    return named and counts(reader.program, module, loop.iter)  # type: ignore[union-attr]
+    if not isinstance(loop, ast.For) or _number(loop) is None:
+        return False
+    given = loop.iter.args[0] if isinstance(loop.target, ast.Tuple) and isinstance(loop.iter, ast.Call) else loop.iter
+    return counts(reader.program, module, given)
+
+
+def _number(loop: ast.For) -> ast.Name | None:
+    """The name for the number of the epoch: the loop's own, or the first of `for i, _ in enumerate(...)`."""
+    target = loop.target
+    call = loop.iter if isinstance(loop.iter, ast.Call) and dotted(loop.iter.func) == "enumerate" else None
+    if isinstance(target, ast.Tuple) and len(target.elts) == 2 and call is not None and len(call.args) == 1:
+        target = target.elts[0] if not call.keywords else target
+    return target if isinstance(target, ast.Name) else None
 
 
 def _epoch_found(reader: Reader, module: Module, epochs: ast.For, inner: ast.AST) -> None:
-    assert isinstance(epochs.target, ast.Name)
+    number = _number(epochs)
+    assert number is not None
     reader.training.epoch_loop = module.span(epochs)
     reader.training.epoch_first = module.span(epochs.body[0])
-    reader.training.epoch_name = epochs.target.id
-    if epochs.target.id.strip("_") == "" and not _is_read(epochs, epochs.target.id):
-        reader.training.epoch_unnamed = module.span(epochs.target)
+    reader.training.epoch_name = number.id
+    if number.id.strip("_") == "" and not _is_read(epochs, number.id):
+        reader.training.epoch_unnamed = module.span(number)
     if any(
-        epochs.target.id in names_in(t)
+        number.id in names_in(t)
         for n in walk(epochs)
         if isinstance(n, ast.AugAssign | ast.Assign)
         for t in ([n.target] if isinstance(n, ast.AugAssign) else n.targets)
@@ -95,9 +109,31 @@ def _check_epoch_draws(reader: Reader, module: Module, epochs: ast.For | ast.Whi
         if inner is statement or inner in set(walk(statement)):
             continue
         if draws_random(reader.program, module, statement):
-            reader.obstacle(module, statement, "random numbers are drawn between the epochs")
+            once = _drawn_once(reader, module, statement)
+            reader.training.drawn_once += once
+            if not once:
+                reader.obstacle(module, statement, "random numbers are drawn between the epochs")
     for owner, statement in _drawn_between_trainings(reader, module, epochs):
         reader.obstacle(owner, statement, "random numbers are drawn between one training and the next")
+
+
+def _drawn_once(reader: Reader, module: Module, statement: ast.stmt) -> list[Place]:
+    """What a statement draws that all processes can have from rank 0; nothing where it draws something else as well."""
+    found: list[Place] = []
+    for node in walk(statement):
+        parts: list[ast.AST] = [node] if isinstance(node, ast.stmt) and not hasattr(node, "body") else []
+        parts += [part for name in ("test", "iter", "items") for part in _list(getattr(node, name, ()))]
+        drawn = [part for part in parts if draws_random(reader.program, module, part)]
+        value = node.value if drawn and isinstance(node, ast.Assign) else None
+        if value is not None and is_drawn_once(reader.program, module, value):
+            found.append(Place(module.span(value), module.span(node), module.segment(value)))
+        elif drawn:
+            return []
+    return found
+
+
+def _list(part: object) -> list[ast.AST]:
+    return list(part) if isinstance(part, list | tuple) else [part] if isinstance(part, ast.AST) else []
 
 
 def _drawn_between_trainings(

@@ -181,7 +181,8 @@ class _Reading(Reader):
 
     def _share(self, training: Training) -> None:
         self.training.loss, self.training.meters = training.loss, training.meters
-        self.training.drawn, self.training.drawn_once = training.drawn, training.drawn_once
+        self.training.drawn = training.drawn
+        self.training.drawn_once += training.drawn_once
         self.training.obstacles += training.obstacles
 
 

@@ -14,6 +14,7 @@ from migrator.facts.downloads import fetching_groups
 from migrator.facts.made_files import asked_about, is_made
 from migrator.facts.nodes import FunctionNode, dotted
 from migrator.facts.program import Program
+from migrator.facts.settled import settled
 from migrator.facts.syntax import Module, Span
 
 _FILES = re.compile(
@@ -123,8 +124,10 @@ def differs(
     program: Program, module: Module, expression: ast.AST, depth: int = 0, agreed: frozenset[ast.AST] = frozenset()
 ) -> str:
     """Why the expression may have another value in another process; `agreed` are calls about which rank 0 decides."""
+    parts = (n for n in ast.walk(expression) if isinstance(n, ast.BoolOp | ast.Compare))
+    known = {inner for part in parts if settled(program, module, part) is not None for inner in ast.walk(part)}
     for node in ast.walk(expression):
-        if isinstance(node, ast.Call) and node in agreed:
+        if node in known or (isinstance(node, ast.Call) and node in agreed):
             continue
         if isinstance(node, ast.Call):
             name = program.external(module, node) or dotted(node.func) or ""

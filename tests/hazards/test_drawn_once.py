@@ -56,8 +56,15 @@ def test_the_batch_stays_whole_for(name: str) -> None:
     assert convert(WHOLE[name]).way == "call"
 
 
-def test_between_the_epochs_nothing_changes() -> None:
-    assert convert((AFTER, "        looked = random.random()\n")).way == "call"
+def test_between_the_epochs_rank_zero_draws_too() -> None:
+    conversion = convert((AFTER, "        if epoch:\n            looked = random.sample(range(64), 4)\n"))
+    assert conversion.way == "distributed", conversion.reason
+    assert "looked = from_rank_zero(random.sample(range(64), 4))" in conversion.changes[0].after
+
+
+def test_a_draw_among_others_keeps_the_batch_whole() -> None:
+    other = "        if random.random() > 0.5:\n            looked = random.sample(range(64), 4)\n"
+    assert convert((AFTER, other)).way == "call"
 
 
 @pytest.fixture(scope="module")

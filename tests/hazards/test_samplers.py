@@ -65,6 +65,7 @@ DRAWS: dict[str, tuple[Edit, ...]] = {
 TURNS = "    for epoch in range(args.epochs):\n"
 COUNTED = {
     "by a bar of its own": "    for epoch in tqdm(range(args.epochs)):\n",
+    "beside an index": "    for epoch, _ in enumerate(tqdm(range(args.epochs))):\n",
     "by a bar in a variable": "    turns = tqdm(range(args.epochs))\n    for _ in turns:\n",
 }
 
