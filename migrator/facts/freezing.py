@@ -125,10 +125,30 @@ def only_toggled(program: Program, toggles: dict[ast.stmt, Freezing]) -> frozens
             if (
                 node not in known
                 and _writes_flag(program, module, node, releasing)
-                and not program.is_unreached(module, node)
+                and not (program.is_unreached(module, node) or is_never_called(program, module, node))
             ):
                 return None
     return frozenset(known)
+
+
+def is_never_called(program: Program, module: Module, node: ast.AST) -> bool:
+    """True inside a function of a module that nothing names: `self.config.freeze()` is another one of that name."""
+    function = module.enclosing_function(node)
+    if function is None or module.parents.get(function) is not module.tree or program.resolver.call_sites(function):
+        return False
+    return not any(_may_mean(n, function.name) for m in program.modules for n in m.nodes)
+
+
+def _may_mean(node: ast.AST, name: str) -> bool:
+    """True for what may lead to a top-level function of this name; an attribute of `self` is no module's."""
+    if isinstance(node, ast.Attribute) and node.attr == name:
+        root: ast.AST = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        return not (isinstance(root, ast.Name) and root.id == "self")
+    if isinstance(node, ast.alias):
+        return node.name.rpartition(".")[2] == name
+    return isinstance(node, ast.Name | ast.Constant) and name == getattr(node, "id", getattr(node, "value", None))
 
 
 def _writes_flag(program: Program, module: Module, node: ast.AST, releasing: bool) -> bool:

@@ -9,12 +9,14 @@ import ast
 
 from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.evaluation_wraps import training_wraps
+from migrator.facts.freezing import is_never_called
 from migrator.facts.model import GuardFact
 from migrator.facts.part_wraps import against_whole
 from migrator.facts.program import Program
 from migrator.facts.reader import Reader
 from migrator.facts.replaced_parts import releases, replaces_part
 from migrator.facts.settled import settled, stays_off
+from migrator.facts.switching import only_switches
 from migrator.facts.syntax import Module
 
 _READING_METHODS = frozenset(
@@ -99,7 +101,12 @@ def check_model_uses(reader: Reader, module: Module, loop: BatchLoop) -> None:
                 chain = node.func
                 inner = chain.value
                 through = chain.attr == "module" or (isinstance(inner, ast.Attribute) and inner.attr == "module")
-                if through and _wrapped_base(reader, owner, chain) and chain.attr not in _READING_METHODS:
+                if (
+                    through
+                    and _wrapped_base(reader, owner, chain)
+                    and chain.attr not in _READING_METHODS
+                    and not only_switches(program, chain.attr)
+                ):
                     reader.obstacle(owner, node, "the model is also run past its wrapper")
                 if chain.attr == "add_param_group":
                     reader.obstacle(owner, node, "parameters are given to an optimizer later")
@@ -133,6 +140,8 @@ def _wrapped_base(reader: Reader, module: Module, chain: ast.Attribute) -> bool:
 
 def _after_wrap(reader: Reader, module: Module, node: ast.AST) -> bool:
     """True when the statement may run after a wrap: behind it in its function, or in any other function."""
+    if is_never_called(reader.program, module, node):
+        return False
     scope = module.scope_of.get(node)
     for wrap in reader.program.wraps:
         if wrap.at.path == module.path:
