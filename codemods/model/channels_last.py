@@ -7,7 +7,7 @@ layout), and each batch of images as it comes.  Values do not change, but sums a
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from codemods.model.wrapping import prepare_model
+from codemods.model.wrapping import made_wraps, prepare_model
 from migrator.facts.convolutions import convolutions
 
 
@@ -24,7 +24,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
     if not kinds:
         yield RULE.note(first, "--channels-last: no 2-D convolution was found, so nothing was changed")
         return
-    for wrap in context.program.wraps:
+    for wrap in made_wraps(context):
         edits = prepare_model(context, wrap, "use_channels_last", first=not context.options.sync_bn)
         if isinstance(edits, str):
             yield RULE.question(wrap.at, f"--channels-last was not applied: {edits}")

@@ -8,7 +8,7 @@ nothing between processes: with `--sync-bn` they become torch's, without it they
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from codemods.model.wrapping import prepare_model
+from codemods.model.wrapping import made_wraps, prepare_model
 from migrator.edits import Remove, Replace
 from migrator.facts.sync_norms import own_sync_norms, replication_callbacks
 
@@ -41,7 +41,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         )
     for call in replication_callbacks(program):
         yield RULE.converted(call, "there are no replicas in threads any more", Remove(call))
-    for wrap in program.wraps:
+    for wrap in made_wraps(context):
         edits = prepare_model(context, wrap, "sync_batch_norm", first=True)
         if isinstance(edits, str):
             yield RULE.question(wrap.at, f"--sync-bn was not applied: {edits}")

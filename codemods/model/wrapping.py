@@ -12,6 +12,7 @@ from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, InsertBefore, Remove, Replace
 from migrator.facts.model import PartWrap, Wrap
 from migrator.facts.part_wraps import placed_after
+from migrator.facts.syntax import Span
 
 
 def prepare_model(context: Context, wrap: Wrap, helper: str, first: bool) -> tuple[Edit, ...] | str:
@@ -24,7 +25,7 @@ def prepare_model(context: Context, wrap: Wrap, helper: str, first: bool) -> tup
     guard = next((g for g in wrap.guards if g.parallel and not g.exclusive), None)
     names = wrap.inner_text.split(".")
     if all(name.isidentifier() for name in names):
-        place = guard.at if guard is not None and context.sharing.way != "call" else wrap.statement
+        place = guard.at if guard is not None and context.sharing.way != "call" else _first_to_go(context, wrap)
         line = f"{wrap.inner_text} = {helper}({wrap.inner_text})\n"
         return context.helper(wrap.at, helper), InsertBefore(place, line)
     if guard is not None and context.sharing.way != "call":
@@ -35,6 +36,17 @@ def prepare_model(context: Context, wrap: Wrap, helper: str, first: bool) -> tup
     for wanted in wanted_helpers(context):
         text = f"{wanted}({text})"
     return context.helper(wrap.at, helper), Replace(wrap.inner, text, (wrap.inner,))
+
+
+def _first_to_go(context: Context, wrap: Wrap) -> Span:
+    """The wrap's statement, or the `if` around it that goes with it."""
+    beside = branch_beside(context, wrap)
+    if beside is not None and beside.instead is not None:
+        return beside.instead
+    if wrap.at in context.program.parts:
+        return context.program.module_at(wrap.statement).emptied_by(wrap.statement)
+    guard = next((g for g in wrap.guards if g.parallel and len(g.lines) == 1), None)
+    return guard.at if guard is not None and context.accelerate and context.sharing.way != "call" else wrap.statement
 
 
 def wanted_helpers(context: Context) -> list[str]:
@@ -54,6 +66,12 @@ def whole_in_place(context: Context, wrap: Wrap) -> list[Edit]:
     if part is None:
         return []
     return [Replace(part.target, part.whole), *(Remove(at) for at in placed_after(context.program, part))]
+
+
+def made_wraps(context: Context) -> list[Wrap]:
+    """The wraps that the converted program makes: a part's goes where the whole is wrapped in the other branch."""
+    parts = context.program.parts
+    return [wrap for wrap in context.program.wraps if wrap.at not in parts or parts[wrap.at].instead is None]
 
 
 def branch_beside(context: Context, wrap: Wrap) -> PartWrap | None:

@@ -2,7 +2,7 @@
 
 
 def bare_keys(state_dict, part):
-    """The keys of the model itself: those of a model that is wrapped, as a whole or only in `part`, have "module." in them."""
+    """The weights by the names of the model itself: a wrapper around it, or around its `part`, puts "module." into them."""
     bare = {}
     for name, value in state_dict.items():
         name = name.removeprefix("module.")

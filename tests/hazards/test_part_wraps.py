@@ -162,6 +162,22 @@ def test_an_evaluation_reads_the_checkpoints_of_the_part_without_a_wrapper(branc
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("branches", [PART, BRANCHES])
+def test_policies_for_the_model_are_followed_once(branches: str, target: str):
+    text = after(convert(edited((BRANCHES, branches)), target=target, sync_bn=True, channels_last=True))
+    assert (
+        text.count("    model = sync_batch_norm(model)\n") == text.count("    model = use_channels_last(model)\n") == 1
+    )
+
+
+def test_the_ddp_form_converts_on_to_accelerate():
+    form = after(convert(TEXT, inline_helpers=True))
+    text = after(convert(form, target="accelerate"))
+    assert 'accelerator.unwrap_model(model).load_state_dict(bare_keys(checkpoint["state_dict"], "features"))' in text
+    assert " wrap_model(" not in text and "prepare(model, optimizer, loader)" in text
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_second_run_changes_nothing(target: str):
     text = after(convert(TEXT, target=target))
     assert not [d for d in convert(text, target=target).diagnostics if d.fix]

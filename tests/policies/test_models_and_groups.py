@@ -53,6 +53,13 @@ USED = PROGRAM.replace(
 )
 
 
+@pytest.mark.parametrize("target", ["ddp", "accelerate"])
+def test_a_policy_for_the_model_outlives_the_if_around_its_wrap(target: str):
+    text = USED.replace("    model = nn.Data", "    if torch.cuda.device_count() > 1:\n        model = nn.Data")
+    (change,) = convert(text, target=target, sync_bn=True, inline_helpers=True).changes
+    assert "\n    model = sync_batch_norm(model)\n" in change.after and "device_count() > 1" not in change.after
+
+
 @pytest.mark.parametrize("world", [2, 4])
 def test_a_model_with_an_unused_head_trains(run, world):
     ran = run(PROGRAM, world, find_unused=True)
