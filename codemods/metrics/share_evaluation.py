@@ -11,6 +11,7 @@ from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import DropArgument, Edit, InsertAfter, InsertBefore, Replace, SetArgument
 from migrator.facts.alone import run_by_one
 from migrator.facts.statistics import may_keep_statistics
+from migrator.facts.syntax import Span
 from migrator.facts.training import EvaluationLoop, Meter
 
 _HELPERS = {
@@ -27,6 +28,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
         yield RULE.converted(
             meters.after, "figures of the epoch cover the samples of all processes", *gathering(context, meters)
         )
+    listed: list[Span] = []  # files that rank 0 already lists for all
     for loop in training.evaluations:
         if loop.share and context.options.evaluation != "replicate":
             reason = "each process evaluates its own samples; the figures are added up"
@@ -34,7 +36,9 @@ def check(context: Context) -> Iterator[Diagnostic]:
             continue
         if loop.averaged:
             reason = "each process computes its part of a batch, as each device did: what is averaged over them stays"
-            yield RULE.converted(loop.at, reason, *_in_shares(context, loop))
+            listings = [place for place in loop.listings if place not in listed]
+            listed += listings
+            yield RULE.converted(loop.at, reason, *_in_shares(context, loop, listings))
             continue
         if loop.networks and not any(place.contains(loop.at) for place in run_by_one(context.program)):
             reason = "every process evaluates with rank 0's BatchNorm statistics"
@@ -105,7 +109,7 @@ def _share(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
         yield from gathering(context, meters)
 
 
-def _in_shares(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
+def _in_shares(context: Context, loop: EvaluationLoop, listings: list[Span]) -> Iterator[Edit]:
     helper, given = "in_shares", ""
     if context.accelerate:
         name, imports = context.processes(loop.at)
@@ -114,6 +118,9 @@ def _in_shares(context: Context, loop: EvaluationLoop) -> Iterator[Edit]:
     yield context.helper(loop.at, helper)
     if may_keep_statistics(context.program):
         yield from _synchronised(context, loop, tuple(dict.fromkeys(map(context.program.text, loop.averaged))))
+    for listing in listings:
+        yield context.helper(listing, "from_rank_zero")
+        yield Replace(listing, "from_rank_zero($0)", (listing,))
     for call in loop.averaged:
         yield Replace(call, f"{helper}({given}$0)", (call,))
 

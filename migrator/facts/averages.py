@@ -10,12 +10,12 @@ import ast
 from dataclasses import replace
 
 from migrator.facts.alone import run_by_one
-from migrator.facts.averaged import Averaged, averaged_outputs
+from migrator.facts.averaged import averaged_outputs
 from migrator.facts.made_of import is_drawn
 from migrator.facts.reader import Reader
 from migrator.facts.syntax import Span
 from migrator.facts.training import EvaluationLoop
-from migrator.facts.uniform import passed_by
+from migrator.facts.uniform import listings_before
 
 _AVERAGES = "an evaluation averages the losses that the model computes on each device"
 
@@ -29,23 +29,24 @@ def read_averages(reader: Reader) -> None:
         known = reader.training.evaluations[place] if place is not None else None
         if known is not None and known.share:
             continue
-        if place is None or known is None or not _is_alike(reader, one, known, alone):
+        listings = listings_before(reader.program, one.module, one.module.statement(one.call))
+        if place is None or known is None or listings is None or not _is_alike(reader, known, alone):
             reader.obstacle(one.module, one.mean, _AVERAGES)
             continue
         called = one.module.span(one.call.func)
         averaged = dict.fromkeys((*known.averaged, called))
-        reader.training.evaluations[place] = replace(known, averaged=tuple(averaged))
+        reader.training.evaluations[place] = replace(known, averaged=tuple(averaged), listings=tuple(listings))
 
 
-def _is_alike(reader: Reader, one: Averaged, loop: EvaluationLoop, alone: list[Span]) -> bool:
-    """True where all processes make the call together, with equal batches."""
+def _is_alike(reader: Reader, loop: EvaluationLoop, alone: list[Span]) -> bool:
+    """True where every process has equal batches in a loop that all of them come to."""
     loader = loop.loader
     if loader is None or loader.batch is None or any(place.contains(loop.at) for place in alone):
         return False
     ordered = loader.shuffled is False or (
         loader.shuffle is None and (loader.keeps_order or not loader.has_none_sampler)
     )
-    if not ordered or passed_by(reader.program, one.module, one.module.statement(one.call)):
+    if not ordered:
         return False
     owner = reader.program.module_at(loader.dataset)
     dataset = reader.node(owner, loader.dataset)

@@ -55,6 +55,7 @@ class EvaluationLoop:
     model_calls: tuple[Span, ...]
     why_not: str = ""
     networks: tuple[str, ...] = ()  # that it runs without their wrapper, so that each process has its own statistics
+    listings: tuple[Span, ...] = ()  # lists of files that loops around it go over, which are to be alike for `averaged`
     averaged: tuple[Span, ...] = ()  # of its calls those whose outputs, one for each device, are averaged or added up
 
 

@@ -26,6 +26,7 @@ _ONE_ONLY = re.compile(
     r"(master|main_?process|main_?rank|rank_?(zero|0))_only|only_(on_)?(master|main|rank)", re.IGNORECASE
 )
 BY_WORKERS = "the workers of a loader run it, which cannot wait for other processes"
+_FILES_DIFFER = "depends on files"
 ON_SOME_RANKS = "it happens on some ranks only"
 _PASSES_BY = (ast.Return, ast.Break, ast.Continue)  # who raises ends the program, of all processes
 _WORKERS = re.compile(r"^(__getitem__|\w*collate\w*|\w*worker_init\w*)$")
@@ -90,6 +91,32 @@ def _is_for_workers(program: Program, module: Module, function: ast.AST) -> bool
     return bool(_WORKERS.match(name))
 
 
+def listings_before(program: Program, module: Module, statement: ast.AST, depth: int = 0) -> list[Span] | None:
+    """The lists of files that the loops around a statement go over, which all processes could have from rank 0.
+
+    None where something else may keep a process from getting there, or a loop stands in a function that is called in several.
+    """
+    found: list[Span] = []
+    child = statement
+    for ancestor in module.ancestors(statement):
+        why = _on_the_way(program, module, ancestor, child)
+        if why and isinstance(ancestor, ast.For) and _FILES_DIFFER in why and child is not ancestor.iter:
+            found.append(module.span(ancestor.iter))
+        elif why:
+            return None
+        if isinstance(ancestor, FunctionNode):
+            if any(_ONE_ONLY.search(dotted(d) or "") for d in getattr(ancestor, "decorator_list", ())):
+                return None
+            for caller, call in program.resolver.call_sites(ancestor) if depth < _DEPTH else ():
+                further = listings_before(program, caller, call, depth + 1)
+                if further is None:
+                    return None
+                found += further
+            break
+        child = ancestor
+    return list(dict.fromkeys(found))
+
+
 def _on_the_way(program: Program, module: Module, ancestor: ast.AST, child: ast.AST) -> str:
     for name in ("body", "orelse", "finalbody"):
         block = getattr(ancestor, name, None)
@@ -134,7 +161,7 @@ def differs(
             if not name and isinstance(node.func, ast.Attribute):
                 name = node.func.attr
             if _FILES.search(name):
-                return "whether it happens depends on files, which another process may just have changed"
+                return f"whether it happens {_FILES_DIFFER}, which another process may just have changed"
             if _RANK.search(name):
                 return ON_SOME_RANKS
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):

@@ -17,6 +17,7 @@ from .trained import check_equal
 
 FINETUNE = """\
 import argparse
+import glob
 import logging
 import os
 
@@ -143,6 +144,7 @@ def main():
     parser.add_argument("--local_rank", type=int, default=-1)
     parser.add_argument("--no_cuda", action="store_true")
     parser.add_argument("--fp16", action="store_true")
+    parser.add_argument("--eval_all_checkpoints", action="store_true")
     parser.add_argument("--seed", type=int, default=42)
     args = parser.parse_args()
     if args.local_rank == -1 or args.no_cuda:
@@ -160,10 +162,14 @@ def main():
     global_step, tr_loss = train(args, make_data(48, 0), model)
     os.makedirs(args.output_dir, exist_ok=True)
     torch.save(model.state_dict(), os.path.join(args.output_dir, "model.bin"))
-    model = Tagger()
-    model.load_state_dict(torch.load(os.path.join(args.output_dir, "model.bin")))
-    model.to(args.device)
-    evaluate(args, model)
+    checkpoints = [args.output_dir]
+    if args.eval_all_checkpoints:
+        checkpoints = sorted(os.path.dirname(c) for c in glob.glob(args.output_dir + "/**/model.bin", recursive=True))
+    for checkpoint in checkpoints:
+        model = Tagger()
+        model.load_state_dict(torch.load(os.path.join(checkpoint, "model.bin")))
+        model.to(args.device)
+        evaluate(args, model)
 
 
 if __name__ == "__main__":
@@ -293,6 +299,7 @@ def test_each_process_has_the_loss_of_its_share() -> None:
 def test_an_evaluation_that_averages_over_devices_does_so_over_processes() -> None:
     (after,) = [change.after for change in convert().changes if change.path == "train.py"]
     assert "outputs = in_shares(model)(batch[0], mask=batch[1], labels=batch[3])" in after
+    assert "for checkpoint in from_rank_zero(checkpoints):" in after
     assert "isinstance(model" not in after and " = torch.nn.DataParallel(" not in after
 
 
