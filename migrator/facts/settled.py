@@ -11,8 +11,10 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from migrator.facts.nodes import argument, dotted
+from migrator.facts.mentions import all_known
+from migrator.facts.nodes import argument, dotted, has_unpacking
 from migrator.facts.program import Program
+from migrator.facts.scopes import Binding
 from migrator.facts.syntax import Module
 
 _UNKNOWN = object()
@@ -106,9 +108,31 @@ def _given(program: Program, module: Module, node: ast.Name | ast.Attribute, dep
         return
     found = module.lookup(node.id, module.scope_of.get(node, module.scope))
     for binding in found[1] if found else ():
-        if binding.kind != "assign" or binding.value is None or binding.path:
+        if binding.kind == "param" and found is not None and isinstance(found[0].node, ast.FunctionDef):
+            yield from _handed(program, module, found[0].node, binding, depth)
+        elif binding.kind != "assign" or binding.value is None or binding.path:
             yield _UNKNOWN
         else:
+            yield _value(program, module, binding.value, depth)
+
+
+def _handed(
+    program: Program, module: Module, function: ast.FunctionDef, binding: Binding, depth: int
+) -> Iterator[object]:
+    """What the callers of a function give a parameter, or its default; unknown where not all of them are in sight."""
+    sites = program.resolver.call_sites(function)
+    is_method = isinstance(module.parents.get(function), ast.ClassDef)
+    if not sites or not depth or is_method or not all_known(program, function, len(sites)):
+        yield _UNKNOWN
+        return
+    position = binding.path[0] if binding.path else None
+    for owner, call in sites:
+        given = argument(call, binding.target, position)
+        if has_unpacking(call) or (given is None and binding.value is None):
+            yield _UNKNOWN
+        elif given is not None:
+            yield _value(program, owner, given, depth)
+        elif binding.value is not None:
             yield _value(program, module, binding.value, depth)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from migrator.facts.announcing import is_announcement
 from migrator.facts.model import GuardFact
-from migrator.facts.nodes import FunctionNode, names_in
+from migrator.facts.nodes import FunctionNode, argument, dotted, names_in
 from migrator.facts.reach import is_main_guard
 from migrator.facts.syntax import Module
 from migrator.facts.wrap_calls import WrapCalls
@@ -38,7 +38,9 @@ def guards_around(calls: WrapCalls, module: Module, statement: ast.stmt, call: a
             yield GuardFact(
                 at=module.span(ancestor),
                 test=test,
-                parallel=is_parallel_test(test) and not wraps_elsewhere and not is_main_guard(ancestor),
+                parallel=(is_parallel_test(test) or _counts_ids(ancestor.test, call))
+                and not wraps_elsewhere
+                and not is_main_guard(ancestor),
                 exclusive=not in_chain
                 and (
                     (
@@ -63,6 +65,27 @@ def is_parallel_test(test: str) -> bool:
     names = re.findall(r"[A-Za-z_]\w*", test)
     roles = [name for name in names if _ROLE_TEST.search(name) and not _PARALLEL_TEST.search(name)]
     return bool(_PARALLEL_TEST.search(test)) and not roles
+
+
+def _counts_ids(test: ast.expr, call: ast.Call) -> bool:
+    """True for `len(ids) > 1` around a wrap over `ids`, and for `n > 1` around one over `range(n)`, whatever they are called."""
+    ids = argument(call, "device_ids", 1)
+    if ids is None or not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return False
+    counted, least = test.left, test.comparators[0]
+    above = isinstance(test.ops[0], ast.Gt) and _is_number(least, 0, 1)
+    if not (above or (isinstance(test.ops[0], ast.GtE) and _is_number(least, 1, 2))):
+        return False
+    if isinstance(counted, ast.Call) and dotted(counted.func) == "len" and len(counted.args) == 1:
+        return ast.dump(counted.args[0]) == ast.dump(ids)
+    if isinstance(ids, ast.Call) and dotted(ids.func) == "list" and len(ids.args) == 1:
+        ids = ids.args[0]
+    over = isinstance(ids, ast.Call) and dotted(ids.func) == "range" and len(ids.args) == 1
+    return over and ast.dump(ids.args[0]) == ast.dump(counted)  # type: ignore[attr-defined]
+
+
+def _is_number(node: ast.expr, *numbers: int) -> bool:
+    return isinstance(node, ast.Constant) and node.value in numbers
 
 
 def _only_places(module: Module, statements: list[ast.stmt], call: ast.Call) -> bool:

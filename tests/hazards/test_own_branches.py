@@ -15,6 +15,7 @@ from migrator.write.files import encoded
 
 from .test_not_way_one import LOADER, Edit, edited
 from .test_whole_batch import server
+from .trained import check_equal
 
 __all__ = ["server"]
 
@@ -62,6 +63,39 @@ def test_a_flag_that_is_made_of_two_options_is_read_through(tmp_path: Path, monk
     parsed = f"    {flag}    args = parser.parse_args()\n{made}"
     conversion = convert(tmp_path, monkeypatch, *branch, last=("    args = parser.parse_args()\n", parsed))
     assert conversion.way == "distributed", conversion.reason
+
+
+FUNCTION: Edit = (
+    "def main():\n",
+    "def spread(model, several):\n    if several:\n        return nn.parallel.DistributedDataParallel(model)\n"
+    "    model = nn.DataParallel(model)\n    return model\n\n\ndef main():\n",
+)
+SPREAD: Edit = (WRAP[0], "    model = spread(Net().cuda(), args.local_rank != -1)\n")
+
+
+def test_a_flag_that_a_function_is_given_is_read_at_its_calls(tmp_path: Path, monkeypatch) -> None:
+    conversion = convert(tmp_path, monkeypatch, OPTION, SAMPLER, SPREAD, FUNCTION)
+    assert conversion.way == "distributed", conversion.reason
+
+
+@pytest.mark.long
+def test_it_trains_the_same_on_two_devices(tmp_path: Path, server: ForkServer, monkeypatch) -> None:
+    check_equal(edited(OPTION, SAMPLER, SPREAD, FUNCTION), tmp_path, server, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    spread(Net(), args.epochs)\n",
+        "    print(spread)\n",
+        "    spread(*[Net(), True])\n",
+    ],
+    ids=["another call gives another value", "the function is passed on", "a call whose arguments are not in sight"],
+)
+def test_a_flag_that_may_be_another_keeps_the_batch_whole(line: str, tmp_path: Path, monkeypatch) -> None:
+    spread = (SPREAD[0], SPREAD[1] + line)
+    conversion = convert(tmp_path, monkeypatch, OPTION, SAMPLER, spread, FUNCTION)
+    assert conversion.way == "call", conversion.reason
 
 
 STAY: dict[str, Edit] = {
