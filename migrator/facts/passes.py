@@ -15,6 +15,8 @@ from migrator.facts.batch_loops import BatchLoop
 from migrator.facts.freezing import Freezing, freezing, only_toggled, wraps_at
 from migrator.facts.model_calls import model_called
 from migrator.facts.nodes import FunctionNode, dotted, walk
+from migrator.facts.pass_functions import NO_FORWARD, NO_GRAD, goes_back
+from migrator.facts.pass_states import Graph, Network, State
 from migrator.facts.program import Program
 from migrator.facts.scopes import Scope
 from migrator.facts.statistics import may_keep_statistics
@@ -27,14 +29,6 @@ STATISTICS = "the model's statistics would change between two calls in one step"
 _MOST_WAYS = 200
 _CUTS = frozenset(["detach", "detach_", "item", "numpy", "tolist", "size", "dim", "numel"])
 _NO_GRAPH = frozenset(["data", "shape", "device", "dtype", "grad"])
-_NO_GRAD = frozenset(
-    ["torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad"]
-)
-_NO_FORWARD = frozenset(["train", "eval", "state_dict", "zero_grad"])
-
-Network = ast.AST  # a network is told by the call that wraps it
-Pass = tuple[Network, int]  # of a network, and which of its calls in the order of time
-Graph = frozenset[Pass]
 
 
 class Unproven(Exception):
@@ -43,27 +37,6 @@ class Unproven(Exception):
     def __init__(self, node: ast.AST, note: str):
         super().__init__(note)
         self.node, self.note = node, note
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """One way through a step up to some place."""
-
-    graphs: tuple[tuple[str, Graph], ...] = ()  # what the names' values were computed by
-    calls: tuple[tuple[Network, int], ...] = ()  # how often each network was called
-    armed: frozenset[Network] = frozenset()
-    frozen: frozenset[Network] = frozenset()
-    left: str = ""  # `continue`, or what else ended the step or an inner loop
-
-    def graph(self, name: str) -> Graph:
-        return dict(self.graphs).get(name, frozenset())
-
-    def bound(self, name: str, graph: Graph) -> _State:
-        known = {n: g for n, g in self.graphs if n != name} | ({name: graph} if graph else {})
-        return replace(self, graphs=tuple(sorted(known.items(), key=lambda row: row[0])))
-
-    def called(self, network: Network) -> int:
-        return dict(self.calls).get(network, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +51,7 @@ def exchanged(program: Program, module: Module, loop: BatchLoop) -> Exchanged | 
     """Whether each backward pass of a loop's step exchanges its gradients, and why that is not known."""
     reader = _Passes(program, module)
     try:
-        states = reader.block(loop.body, {_State(frozen=frozen) for frozen in reader.frozen_before(loop)})
+        states = reader.block(loop.body, {State(frozen=frozen) for frozen in reader.frozen_before(loop)})
         reader.block(loop.body, {replace(state, left="") for state in states})
         writes = reader.flags_written(loop)
     except Unproven as unproven:
@@ -130,7 +103,7 @@ class _Passes:
         return self.module.scope_of.get(node, self.module.scope)
 
     # ---------------------------------------------------------------- statements
-    def block(self, body: list[ast.stmt], states: set[_State]) -> set[_State]:
+    def block(self, body: list[ast.stmt], states: set[State]) -> set[State]:
         for statement in body:
             going = {state for state in states if not state.left}
             states = {state for state in states if state.left} | (self._statement(statement, going) if going else set())
@@ -138,7 +111,7 @@ class _Passes:
                 raise Unproven(statement, NOT_EXCHANGED)
         return states
 
-    def _statement(self, node: ast.stmt, states: set[_State]) -> set[_State]:
+    def _statement(self, node: ast.stmt, states: set[State]) -> set[State]:
         toggle = freezing(self.program, self.module, node)
         if toggle is not None:
             return {self._freeze(node, toggle, state) for state in states}
@@ -164,7 +137,7 @@ class _Passes:
             states = {self._read(expression, state)[0] for state in states}
         return states
 
-    def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, state: _State) -> _State:
+    def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, state: State) -> State:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple) and isinstance(targets[0], ast.Tuple):
             if len(node.value.elts) == len(targets[0].elts) and len(targets) == 1:
@@ -181,7 +154,7 @@ class _Passes:
             state = self._bind(target, graph | more, state)
         return state
 
-    def _bind(self, target: ast.AST, graph: Graph, state: _State) -> _State:
+    def _bind(self, target: ast.AST, graph: Graph, state: State) -> State:
         if isinstance(target, ast.Tuple | ast.List | ast.Starred):
             for element in [target.value] if isinstance(target, ast.Starred) else target.elts:
                 state = self._bind(element, graph, state)
@@ -192,7 +165,7 @@ class _Passes:
         name = dotted(target)
         return state.bound(name, graph) if name is not None else state
 
-    def _loop(self, node: ast.For | ast.While, states: set[_State]) -> set[_State]:
+    def _loop(self, node: ast.For | ast.While, states: set[State]) -> set[State]:
         """Not at all, once, twice: what holds of two turns holds of more."""
         head = node.iter if isinstance(node, ast.For) else node.test
         found = {self._read(head, state)[0] for state in states}
@@ -201,12 +174,12 @@ class _Passes:
             found |= {replace(state, left="" if state.left == "turn" else state.left) for state in turned}
         return self.block(node.orelse, found)
 
-    def _with(self, node: ast.With, states: set[_State]) -> set[_State]:
+    def _with(self, node: ast.With, states: set[State]) -> set[State]:
         without = 0
         for item in node.items:
             states = {self._read(item.context_expr, state)[0] for state in states}
             if isinstance(item.context_expr, ast.Call):
-                without += self.program.external(self.module, item.context_expr) in _NO_GRAD
+                without += self.program.external(self.module, item.context_expr) in NO_GRAD
             if item.optional_vars is not None:  # `with amp.scale_loss(loss, optimizer) as scaled`
                 graphs = {state: self._read(item.context_expr, state, quiet=True)[1] for state in states}
                 states = {self._bind(item.optional_vars, graph, state) for state, graph in graphs.items()}
@@ -215,7 +188,7 @@ class _Passes:
         self.without_gradient -= without
         return states
 
-    def _freeze(self, node: ast.stmt, toggle: Freezing, state: _State) -> _State:
+    def _freeze(self, node: ast.stmt, toggle: Freezing, state: State) -> State:
         """All of a network's parameters, while no backward pass through it is to come."""
         if toggle.frozen is None or toggle.network is None:
             raise Unproven(node, FROZEN)
@@ -225,9 +198,7 @@ class _Passes:
         return replace(state, frozen=frozen, graphs=self._spoilt(state, others, toggle))
 
     @staticmethod
-    def _spoilt(
-        state: _State, others: tuple[tuple[str, Graph], ...], toggle: Freezing
-    ) -> tuple[tuple[str, Graph], ...]:
+    def _spoilt(state: State, others: tuple[tuple[str, Graph], ...], toggle: Freezing) -> tuple[tuple[str, Graph], ...]:
         """Values that were computed by a network before it was frozen or released are marked: no pass may go back through them."""
         marked = []
         for (name, graph), (_, kept) in zip(state.graphs, others, strict=True):
@@ -237,7 +208,7 @@ class _Passes:
         return tuple(marked)
 
     # ---------------------------------------------------------------- expressions
-    def _read(self, node: ast.AST, state: _State, quiet: bool = False) -> tuple[_State, Graph]:
+    def _read(self, node: ast.AST, state: State, quiet: bool = False) -> tuple[State, Graph]:
         """What an expression does, and by which forward passes its value was computed; `quiet` only asks for the latter."""
         if isinstance(
             node,
@@ -266,7 +237,7 @@ class _Passes:
             found |= graph
         return state, found
 
-    def _call(self, node: ast.Call, state: _State, quiet: bool) -> tuple[_State, Graph]:
+    def _call(self, node: ast.Call, state: State, quiet: bool) -> tuple[State, Graph]:
         func = node.func
         receiver: Graph = frozenset()
         if isinstance(func, ast.Attribute):
@@ -288,7 +259,7 @@ class _Passes:
 
     def _network(self, node: ast.Call) -> Network | None:
         """The one network that a call runs."""
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _NO_FORWARD:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in NO_FORWARD:
             return None
         called = model_called(self.program, self.module, node)
         if called is None:
@@ -298,7 +269,7 @@ class _Passes:
             raise Unproven(node, NOT_EXCHANGED)
         return wraps.pop()
 
-    def _forward(self, node: ast.Call, network: Network, given: Graph, state: _State) -> tuple[_State, Graph]:
+    def _forward(self, node: ast.Call, network: Network, given: Graph, state: State) -> tuple[State, Graph]:
         self.seen.add(node)
         self.called.add(network)
         number = state.called(network) + 1
@@ -310,7 +281,7 @@ class _Passes:
         state = replace(state, armed=state.armed | {network})
         return state, given | {(network, number)}
 
-    def _backward(self, node: ast.Call, graph: Graph, state: _State) -> _State:
+    def _backward(self, node: ast.Call, graph: Graph, state: State) -> State:
         if not graph:
             raise Unproven(node, NOT_EXCHANGED)
         if any(number < 0 for _, number in graph):
@@ -339,52 +310,10 @@ class _Passes:
             return False
         known = self._runs.get(callee[1])
         if known is None:
-            known = self._runs[callee[1]] = _goes_back(self.program, *callee, depth)
+            known = self._runs[callee[1]] = goes_back(self.program, *callee, depth)
         return known
-
-
-def _goes_back(program: Program, module: Module, function: ast.AST, depth: int) -> bool:
-    """True where a function calls `backward`, or runs a wrapped network with gradients."""
-    inside = [n for n in walk(function) if isinstance(n, ast.Call)]
-    if any(isinstance(n.func, ast.Attribute) and n.func.attr == "backward" for n in inside):
-        return True
-    if not _is_without_gradient(program, module, function) and any(_is_forward(program, module, n) for n in inside):
-        return True
-    for call in inside if depth else ():
-        callee = program.resolver.callee(module, call)
-        if callee is not None and isinstance(callee[1], ast.FunctionDef) and callee[1] is not function:
-            if _goes_back(program, *callee, depth - 1):
-                return True
-    return False
-
-
-def _is_forward(program: Program, module: Module, call: ast.Call) -> bool:
-    func = call.func
-    if isinstance(func, ast.Attribute) and func.attr in _NO_FORWARD:
-        return False
-    return program.is_wrapped(module, func)
 
 
 def _place(network: Network) -> tuple[int, int]:
     """Where a network is wrapped, in whatever file."""
     return getattr(network, "lineno", 0), getattr(network, "col_offset", 0)
-
-
-def _is_without_gradient(program: Program, module: Module, function: ast.AST) -> bool:
-    """True where all forward passes of a function stand under `no_grad`."""
-    decorators = [d.func if isinstance(d, ast.Call) else d for d in getattr(function, "decorator_list", ())]
-    if any(module.qualified(decorator) in _NO_GRAD for decorator in decorators):
-        return True
-    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _is_forward(program, module, n)]
-    return all(_under_no_grad(program, module, call) for call in calls)
-
-
-def _under_no_grad(program: Program, module: Module, node: ast.AST) -> bool:
-    for ancestor in module.ancestors(node):
-        if isinstance(ancestor, FunctionNode):
-            return False
-        if isinstance(ancestor, ast.With):
-            calls = [item.context_expr for item in ancestor.items if isinstance(item.context_expr, ast.Call)]
-            if any(program.external(module, call) in _NO_GRAD for call in calls):
-                return True
-    return False
