@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
 
 from migrator.facts.model import GuardFact
+from migrator.facts.program import Program
 from migrator.facts.syntax import Span
-
-if TYPE_CHECKING:
-    from migrator.facts.program import Program
 
 _CUDA_ONLY = re.compile(r"^device$|cuda|use_gpu|device_count|isinstance", re.IGNORECASE)
 
@@ -47,8 +44,8 @@ def _asks_for_gpus(test: str) -> bool:
 def _counts_devices(program: Program, guard: GuardFact) -> bool:
     """True when a name in the test holds the number of GPUs."""
     module = program.module_at(guard.at)
-    node = next((n for n in module.nodes if isinstance(n, ast.If) and module.span(n) == guard.at), None)
-    return node is not None and any(
+    node = module.statement_at(guard.at)
+    return isinstance(node, ast.If) and any(
         value.name == "torch.cuda.device_count"
         for name in ast.walk(node.test)
         if isinstance(name, ast.Name | ast.Attribute)
