@@ -23,6 +23,7 @@ from migrator.facts.past_wrapper import is_past_wrapper
 from migrator.facts.random_draws import draws_random
 from migrator.facts.row_methods import NO_TENSORS, ROWWISE, TAKES_OVER, mixes_rows
 from migrator.facts.syntax import Module, Span
+from migrator.facts.value_kinds import binary_kind, one_kind
 from migrator.facts.whole_draws import is_drawn_once
 
 
@@ -160,16 +161,14 @@ class BatchValues:
                 return "figure"
             return kind
         if isinstance(node, ast.BinOp):
-            return self._binary_kind(node)
+            return binary_kind(node, self.kind(node.left), self.kind(node.right))
         if isinstance(node, ast.UnaryOp):
             kind = self.kind(node.operand)
             return kind if isinstance(node.op, ast.USub) else "figure" if kind else None
         if isinstance(node, ast.Tuple | ast.List):
-            kinds = {self.kind(e) for e in node.elts} - {None}
-            return None if not kinds else kinds.pop() if len(kinds) == 1 else "figure"
+            return one_kind(self.kind(e) for e in node.elts)
         if isinstance(node, ast.Dict):
-            kinds = {self.kind(e) for e in node.values} - {None}
-            return None if not kinds else kinds.pop() if len(kinds) == 1 else "figure"
+            return one_kind(self.kind(e) for e in node.values)
         if isinstance(node, ast.Starred):
             return self.kind(node.value)
         if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp):
@@ -177,8 +176,7 @@ class BatchValues:
         if isinstance(node, ast.IfExp):
             if self.kind(node.test) is not None:
                 self.stop(node, "what happens next depends on this process's own samples")
-            kinds = {self.kind(node.body), self.kind(node.orelse)} - {None}
-            return None if not kinds else kinds.pop() if len(kinds) == 1 else "figure"
+            return one_kind((self.kind(node.body), self.kind(node.orelse)))
         inner = [self.kind(child) for child in ast.iter_child_nodes(node)]
         return "figure" if any(inner) else None
 
@@ -196,28 +194,6 @@ class BatchValues:
             else:
                 self.kinds[name] = old
         return kind if not generator.ifs else "figure"
-
-    def _binary_kind(self, node: ast.BinOp) -> str | None:
-        left, right = self.kind(node.left), self.kind(node.right)
-        if left is None and right is None:
-            return None
-        if "loss" in (left, right):
-            if isinstance(node.op, ast.Add | ast.Sub) and left == right == "loss":
-                return "loss"
-            if isinstance(node.op, ast.Add) and (_is_zero(node.left) or _is_zero(node.right)):
-                return "loss"
-            if isinstance(node.op, ast.Mult) and None in (left, right):
-                return "loss"
-            if isinstance(node.op, ast.Div) and left == "loss" and right is None:
-                return "loss"
-            return "figure"
-        if (
-            "rows" in (left, right)
-            and None in (left, right)
-            and isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div)
-        ):
-            return "rows"
-        return "figure"
 
     # ------------------------------------------------------------ calls
     def _call_kind(self, node: ast.Call) -> str | None:
@@ -369,7 +345,3 @@ def _binds_names(node: ast.Assign) -> bool:
     """True for an assignment to plain names."""
     parts = [p for t in node.targets for p in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t])]
     return all(isinstance(part, ast.Name) for part in parts)
-
-
-def _is_zero(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value in (0, 0.0)
