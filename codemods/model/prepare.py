@@ -81,7 +81,9 @@ def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnost
         if found is not None and (part is not None or beside is not None):
             gone = beside.instead if beside is not None else None
             gone = gone or context.program.module_at(wrap.statement).emptied_by(wrap.statement)
-            yield RULE.converted(wrap.at, "prepare() wraps the whole model, not a part of it", Remove(gone))
+            going = [Remove(gone)] if gone not in inlined else []
+            inlined.add(gone)
+            yield RULE.converted(wrap.at, "prepare() wraps the whole model, not a part of it", *going)
             continue
         text = "$0"
         edits: list[Edit] = []
@@ -102,7 +104,8 @@ def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnost
             place = wrap.conditional or (wrap.outer if found is None else wrap.at)
             place, inner = plain or (place, wrap.inner)
             edits += [Replace(place, text, (inner,)), *whole_in_place(context, wrap)]
-            if beside is not None and beside.instead is not None:
+            if beside is not None and beside.instead is not None and beside.instead not in inlined:
+                inlined.add(beside.instead)
                 edits.append(Inline(beside.instead, beside.orelse))
             if guard is not None and guard.exclusive and guard.at not in inlined:
                 inlined.add(guard.at)

@@ -13,6 +13,7 @@ from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
 from migrator.facts.evaluation_wraps import evaluation_wraps, removed
 from migrator.facts.guards import whole_choice
 from migrator.facts.model import GuardFact, Wrap
+from migrator.facts.syntax import Span
 
 EVALUATES = "an evaluation needs no wrapper: there are no gradients to average"
 _REASON = "gradients are averaged over the processes"
@@ -22,6 +23,7 @@ def check(context: Context) -> Iterator[Diagnostic]:
     if context.accelerate or context.sharing.way not in ("distributed", "batch"):
         return
     inlined: set[object] = set()
+    hoisted: set[tuple[Span, str]] = set()
     left_out = context.sharing.training.left_out if context.sharing.training is not None else []
     evaluating = evaluation_wraps(context.program)
     for wrap in context.program.wraps:
@@ -53,11 +55,18 @@ def check(context: Context) -> Iterator[Diagnostic]:
             inner = context.program.text(wrap.inner)
             line = f"{wrap.target} = {text.replace('$0', inner)}\n"
             gone = beside.instead if beside is not None and beside.instead is not None else wrap.statement
-            yield RULE.converted(wrap.at, reason, *edits, Remove(gone), InsertAfter(whole_choice(context.program, guard), line))
+            edits += [Remove(gone)] if gone not in inlined else []
+            inlined.add(gone)
+            behind = whole_choice(context.program, guard)
+            if (behind, line) not in hoisted:  # it may be wrapped in several branches
+                hoisted.add((behind, line))
+                edits.append(InsertAfter(behind, line))
+            yield RULE.converted(wrap.at, reason, *edits)
             continue
         edits.append(Replace(wrap.conditional or wrap.outer, text, (wrap.inner,)))
         edits += whole_in_place(context, wrap)
-        if beside is not None and beside.instead is not None:
+        if beside is not None and beside.instead is not None and beside.instead not in inlined:
+            inlined.add(beside.instead)
             edits.append(Inline(beside.instead, beside.orelse))
         if guard is not None and guard.at not in inlined:
             inlined.add(guard.at)
@@ -66,8 +75,9 @@ def check(context: Context) -> Iterator[Diagnostic]:
 
 
 def _is_beside_own(context: Context, guard: GuardFact) -> bool:
-    """True for `if not args.distributed:` with the program's own DistributedDataParallel in its other branch."""
-    return any(guard.at.contains(place.at) for place in context.program.existing_ddp)
+    """True for `if not args.distributed:` with the program's own DistributedDataParallel in its only other branch."""
+    own = any(guard.at.contains(place.at) for place in context.program.existing_ddp)
+    return own and whole_choice(context.program, guard) == guard.at
 
 
 def _wrapping(context: Context, wrap: Wrap) -> tuple[str, list[Edit]]:

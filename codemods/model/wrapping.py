@@ -76,7 +76,7 @@ def made_wraps(context: Context) -> list[Wrap]:
 
 def branch_beside(context: Context, wrap: Wrap) -> PartWrap | None:
     """The part that is wrapped in the other branch, where this one wraps the whole and both come to the same."""
-    parts = (part for part in context.program.parts.values() if part.at != wrap.at)
+    parts = (part for part in context.program.parts.values() if part.at != wrap.at and part.whole == wrap.target)
     return next((part for part in parts if part.instead is not None and part.instead.contains(wrap.at)), None)
 
 

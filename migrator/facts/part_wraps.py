@@ -134,14 +134,16 @@ def _merged(module: Module, statement: ast.stmt, whole: str) -> tuple[Span, bool
         return None
     in_body = statement in guard.body
     branch, other = (guard.body, guard.orelse) if in_body else (guard.orelse, guard.body)
-    alike = len(other) == 1 and _wraps_whole(module, other[0], whole)
-    placed = all(s is statement or _places(module, s, whole) for s in branch)
-    return (module.span(guard), in_body) if alike and placed else None
+    wrapped = [_wrapped_part(module, s) for s in branch]
+    wholes = [name for name in wrapped if name is not None]
+    alike = sorted(wholes) == sorted(_wrapped_whole(module, s) or "" for s in other)
+    rest = [s for s, name in zip(branch, wrapped, strict=True) if name is None]
+    placed = all(any(_places(module, s, name) for name in wholes) for s in rest)
+    return (module.span(guard), in_body) if whole in wholes and alike and placed else None
 
 
 def _is_elif(module: Module, node: ast.If) -> bool:
-    parent = module.parents.get(node)
-    return isinstance(parent, ast.If) and parent.orelse == [node]
+    return module.segment(node).startswith("elif")
 
 
 def _only_reads(test: ast.expr) -> bool:
@@ -158,12 +160,23 @@ def _unmoved(node: ast.expr) -> ast.expr:
     return node
 
 
-def _wraps_whole(module: Module, statement: ast.stmt, whole: str) -> bool:
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return False
-    call = _unmoved(statement.value)
-    wraps = isinstance(call, ast.Call) and module.qualified(call.func) in DATA_PARALLEL and bool(call.args)
-    return wraps and dotted(statement.targets[0]) == whole == dotted(call.args[0])  # type: ignore[attr-defined]
+def _wrapped_part(module: Module, statement: ast.stmt) -> str | None:
+    """`model` in `model.features = nn.DataParallel(model.features)`."""
+    call = _unmoved(statement.value) if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(call, ast.Call) or module.qualified(call.func) not in DATA_PARALLEL:
+        return None
+    given = _given(call)
+    same = given is not None and module.segment(given) == module.segment(statement.targets[0])  # type: ignore[attr-defined]
+    return dotted(given.value) if given is not None and same else None
+
+
+def _wrapped_whole(module: Module, statement: ast.stmt) -> str | None:
+    """`model` in `model = nn.DataParallel(model).cuda()`."""
+    call = _unmoved(statement.value) if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(call, ast.Call) or module.qualified(call.func) not in DATA_PARALLEL or not call.args:
+        return None
+    name = dotted(call.args[0])
+    return name if name == dotted(statement.targets[0]) else None  # type: ignore[attr-defined]
 
 
 def _places(module: Module, statement: ast.stmt, whole: str) -> bool:

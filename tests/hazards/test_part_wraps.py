@@ -129,6 +129,30 @@ def test_a_branch_that_does_more_stays():
     )
 
 
+@pytest.mark.parametrize("more", ["", '            print("a part")\n'])
+def test_below_another_choice_the_model_is_wrapped_once_behind_it(more: str):
+    inner = "".join(f"    {line}\n" for line in BRANCHES.splitlines()).replace("        else", f"{more}        else")
+    choice = f"    if args.gpu is not None:\n        model.cuda(args.gpu)\n    else:\n{inner}"
+    gpu = (
+        '    parser.add_argument("--resume"',
+        '    parser.add_argument("--gpu", type=int)\n    parser.add_argument("--resume"',
+    )
+    text = after(convert(edited((BRANCHES, choice), gpu)))
+    assert "\n    model = wrap_model(model)\n    criterion" in text and text.count(" wrap_model(model)\n") == 1
+
+
+def test_two_models_in_the_same_branches_are_both_wrapped_whole():
+    lines = [line.replace("model", "other") for line in BRANCHES.splitlines() if "model" in line]
+    both = BRANCHES.splitlines()
+    text = "\n".join([both[0], both[1], lines[0], both[2], lines[1], both[3], both[4], lines[2], ""])
+    made = "    model = MODELS[args.arch]()\n"
+    text = after(convert(edited((BRANCHES, text), (made, made + made.replace("model", "other")))))
+    assert (
+        f"{made.replace('model', 'other')}    model = wrap_model(model)\n    other = wrap_model(other)\n    criterion"
+        in text
+    )
+
+
 def test_the_new_wrapper_has_the_place_of_the_parts():
     text = after(convert(edited((BRANCHES, PART))))
     assert (
