@@ -95,10 +95,17 @@ def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnost
         guard = next((g for g in wrap.guards if g.parallel), None)
         plain = unplaced(context.program, found, wrap) if found is not None else None
         if found is not None and _only_wraps(context, wrap, plain[1] if plain is not None else wrap.inner):
+            together = guard is not None and guard.exclusive and _all_wrap(context, guard)
+            if guard is not None and together:
+                if guard.at not in inlined:
+                    inlined.add(guard.at)
+                    yield RULE.converted(wrap.at, "prepare() wraps the models", Remove(guard.at))
+                continue
             alone = guard is not None and _is_alone(context, guard)
             whole = context.program.module_at(wrap.statement).emptied_by(wrap.statement)
             edits.append(Remove(guard.at if guard is not None and alone else whole))
-            if guard is not None and guard.exclusive and not alone:
+            if guard is not None and guard.exclusive and not alone and guard.at not in inlined:
+                inlined.add(guard.at)
                 edits.append(Inline(guard.at, guard.orelse))
         else:
             place = wrap.conditional or (wrap.outer if found is None else wrap.at)
@@ -111,6 +118,14 @@ def _unwrapped(context: Context, found: Preparation | None) -> Iterator[Diagnost
                 inlined.add(guard.at)
                 edits.append(Inline(guard.at, guard.orelse))
         yield RULE.converted(wrap.at, "prepare() wraps the model", *edits)
+
+
+def _all_wrap(context: Context, guard: GuardFact) -> bool:
+    """True when every statement of the branch wraps a model and does nothing else: the `if` goes with them."""
+    wraps = {wrap.statement: wrap for wrap in context.program.wraps}
+    if len(guard.lines) == 1 or whole_choice(context.program, guard) != guard.at:
+        return False
+    return all(line in wraps and _only_wraps(context, wraps[line], wraps[line].inner) for line in guard.lines)
 
 
 def _only_wraps(context: Context, wrap: Wrap, inner: Span) -> bool:
