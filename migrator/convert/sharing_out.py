@@ -23,7 +23,7 @@ def shared(program: Program, options: Options) -> tuple[Program, Sharing]:
     if options.keep_prefix:
         return program, _split(parts[0], "--keep-prefix asks for the keys that the part's own wrapper gives")
     whole = with_hints(Program(with_wholes(program, parts)), options)
-    whole.parts = {part.at: part for part in parts}
+    whole.parts, whole.region = {part.at: part for part in parts}, program.region
     sharing = _way(whole, options)
     if sharing.training is not None and sharing.training.left_out:
         return program, _split(parts[0], "only a part of the model is wrapped, and a step leaves parameters out")
@@ -31,7 +31,9 @@ def shared(program: Program, options: Options) -> tuple[Program, Sharing]:
 
 
 def _way(program: Program, options: Options) -> Sharing:
-    sharing = choose_sharing(program, options.sampling, options.loss, options.find_unused, options.seed_policy == "same")
+    sharing = choose_sharing(
+        program, options.sampling, options.loss, options.find_unused, options.seed_policy == "same"
+    )
     return accelerated(program, options, sharing) if options.target == "accelerate" else sharing
 
 

@@ -7,57 +7,25 @@ are known to keep samples apart pass: BatchNorm, reductions over the batch and w
 from __future__ import annotations
 
 import ast
-import re
 
 from migrator.facts.nodes import FunctionNode, argument, has_unpacking, walk
 from migrator.facts.program import Program
+from migrator.facts.sample_wise_names import (
+    BATCH_NORM,
+    BY_DIMENSION,
+    CONTAINERS,
+    DIMENSION,
+    DROPOUT,
+    FUNCTIONS,
+    LAYERS,
+    OVER_DIMENSION,
+    PLAIN,
+    REDUCING,
+    SAME_SHAPE,
+    WEIGHTS,
+)
 from migrator.facts.syntax import Module
 from migrator.facts.values import Value
-
-# Layers of torch.nn, by how their names begin.
-_LAYERS = re.compile(
-    r"torch\.nn\.(modules\.\w+\.)?("
-    r"Linear|Conv|ReLU|LeakyReLU|PReLU|ELU|SELU|CELU|GELU|SiLU|Mish|Hard(swish|tanh|sigmoid)|Sigmoid|Tanh|Softplus|LogSigmoid"
-    r"|Dropout|AlphaDropout|FeatureAlphaDropout|MaxPool|AvgPool|AdaptiveAvgPool|AdaptiveMaxPool|LayerNorm|GroupNorm"
-    r"|LocalResponseNorm|Identity|Upsample|PixelShuffle|\w*Pad[123]d|Embedding$)"
-)
-_BY_DIMENSION = re.compile(r"torch\.nn\.(modules\.\w+\.)?(Flatten|Softmax|LogSoftmax)$")
-_CONTAINERS = re.compile(r"torch\.nn\.(modules\.\w+\.)?(Sequential|ModuleList)$")
-_BATCH_NORM = re.compile(r"BatchNorm")
-_DROPOUT = re.compile(r"[Dd]ropout")
-# Functions that look at each number, or at each sample's own.
-_FUNCTIONS = re.compile(
-    r"torch\.(nn\.functional\.)?(relu6?_?|leaky_relu|prelu|r?elu|selu|celu|gelu|silu|mish|hard(swish|tanh|sigmoid)"
-    r"|sigmoid|tanh|softplus|logsigmoid|\w*dropout[123]?d?|(adaptive_)?(avg|max)_pool[123]d|interpolate|upsample|pad"
-    r"|linear|conv[123]d|layer_norm|exp|log|sqrt|abs|clamp|pow|square|add|mul|sub)$"
-)
-_OVER_DIMENSION = re.compile(
-    r"torch\.(nn\.functional\.)?(softmax|log_softmax|normalize|flatten|mean|sum|norm|cat|concat|unsqueeze|squeeze)$"
-)
-_DIMENSION = {"flatten": ("start_dim", 1), "normalize": ("dim", 2)}  # where it is not `dim`, second
-_SAME_SHAPE = frozenset(
-    [
-        *("contiguous", "clone", "float", "half", "double", "relu", "relu_", "sigmoid", "tanh", "exp", "log", "abs"),
-        *(
-            "clamp",
-            "clamp_",
-            "pow",
-            "sqrt",
-            "add",
-            "add_",
-            "mul",
-            "mul_",
-            "sub",
-            "div",
-            "div_",
-            "to",
-            "cuda",
-            "type_as",
-        ),
-    ]
-)
-_PLAIN = frozenset(["int", "float", "bool", "str", "len", "min", "max", "isinstance", "hasattr", "getattr"])
-_REDUCING = frozenset(["mean", "sum", "squeeze", "norm"])
 
 
 class SampleWise:
@@ -112,18 +80,18 @@ class SampleWise:
             self.against, self.draws = self.against or inner.against, self.draws or inner.draws
         elif value.kind != "call" or not isinstance(value.node, ast.Call) or value.module is None:
             self.stop(module, node, "which layer this is could not be found")
-        elif _CONTAINERS.match(value.name):
+        elif CONTAINERS.match(value.name):
             self._container(value.module, value.node)
-        elif _BATCH_NORM.search(value.name):
+        elif BATCH_NORM.search(value.name):
             self.stop(value.module, value.node, "outside it, the statistics of the whole batch are taken")
-        elif _BY_DIMENSION.match(value.name):
+        elif BY_DIMENSION.match(value.name):
             name, default = ("start_dim", 1) if value.name.endswith("Flatten") else ("dim", None)
             given = argument(value.node, name, 0)
             if (default is None or given is not None) and not self._is_inside(given):
                 self.stop(value.module, value.node, "outside it, this layer may go over the batch")
-        elif not _LAYERS.match(value.name):
+        elif not LAYERS.match(value.name):
             self.stop(value.module, value.node, "whether this layer keeps samples apart is not known")
-        elif _DROPOUT.search(value.name):
+        elif DROPOUT.search(value.name):
             self.draws = self.draws or value.module.segment(value.node)
 
     def _container(self, module: Module, call: ast.Call) -> None:
@@ -227,19 +195,24 @@ class SampleWise:
         receiver = self._kind(func.value) if isinstance(func, ast.Attribute) else None
         if isinstance(func, ast.Attribute) and receiver == "rows":
             return self._method(node, func, kinds)
-        if "rows" not in kinds and isinstance(func, ast.Name) and func.id in _PLAIN:
+        if "rows" not in kinds and isinstance(func, ast.Name) and func.id in PLAIN:
             return self._together(node, kinds)
         name = self.program.external(self._module, node)
         if not kinds - {None} and name.startswith("math."):
             return None
-        if _OVER_DIMENSION.match(name) and "size" not in kinds:
+        if OVER_DIMENSION.match(name) and "size" not in kinds:
             tail = name.rpartition(".")[2]
-            self._over(node, tail, *_DIMENSION.get(tail, ("dim", 1)))
-        elif not _FUNCTIONS.match(name) or "size" in kinds:
+            self._over(node, tail, *DIMENSION.get(tail, ("dim", 1)))
+        elif not FUNCTIONS.match(name) or "size" in kinds or self._weighs(node, name):
             self.stop(self._module, node, "what happens to the samples here was not understood")
-        elif _DROPOUT.search(name):
+        elif DROPOUT.search(name):
             self.draws = self.draws or self._module.segment(node)
         return "rows" if "rows" in kinds else None
+
+    def _weighs(self, node: ast.Call, name: str) -> bool:
+        """True where samples are the weights of a layer."""
+        others = [*node.args[1:], *(k.value for k in node.keywords if k.arg != "input")]
+        return WEIGHTS.search(name) is not None and any(self._kind(other) == "rows" for other in others)
 
     def _own(self, node: ast.Call, func: ast.Attribute, kinds: set[str | None]) -> str | None:
         """A layer of the model, its part, or one of its methods."""
@@ -273,7 +246,7 @@ class SampleWise:
             return "size" if func.attr == "size" else None
         if func.attr in ("view", "reshape"):
             self._reshaped(node)
-        elif func.attr in ("flatten", "softmax", "log_softmax", "unsqueeze", *_REDUCING):
+        elif func.attr in ("flatten", "softmax", "log_softmax", "unsqueeze", *REDUCING):
             self._over(node, func.attr, "start_dim" if func.attr == "flatten" else "dim", 0)
         elif func.attr in ("permute", "transpose"):
             first = node.args[0] if node.args else None
@@ -281,7 +254,7 @@ class SampleWise:
             second = node.args[1] if func.attr == "transpose" and len(node.args) > 1 else None
             if not ok or (func.attr == "transpose" and not self._is_inside(second)):
                 self.stop(self._module, node, "what happens to the samples here was not understood")
-        elif func.attr not in _SAME_SHAPE or "size" in kinds:
+        elif func.attr not in SAME_SHAPE or "size" in kinds:
             self.stop(self._module, node, "what happens to the samples here was not understood")
         return "rows"
 
@@ -318,7 +291,7 @@ class SampleWise:
         given = argument(node, keyword, place)
         if not self._is_inside(given) and not (name == "normalize" and given is None):
             self.stop(self._module, node, "this may go over the batch")
-        self._reduced = self._reduced or name in _REDUCING
+        self._reduced = self._reduced or name in REDUCING
 
     def _is_inside(self, given: ast.AST | None) -> bool:
         """True for dimensions other than the first; the last one may be the first where others have gone."""

@@ -230,6 +230,10 @@ REFUSED = {
         (FORWARD, FORWARD.replace("return ", "x = x.flatten(1)\n        x = x @ x.t() @ x\n        return ")),
         "not understood",
     ),
+    "samples are weights": (
+        (FORWARD, FORWARD.replace("return ", "x = nn.functional.linear(x.flatten(1), x.flatten(1))\n        return ")),
+        "not understood",
+    ),
     "the batch is counted": ((FORWARD, FORWARD.replace("-1))", "-1)) / x.size(0)")), "size of the batch"),
     "the last dimension may be the batch's": (
         (FORWARD, FORWARD.replace("return ", "x = x * x.mean([1, 2, 3]).softmax(-1)\n        return ")),
