@@ -2,7 +2,8 @@
 
 Each process evaluates its own samples through the bare model, with rank 0's BatchNorm statistics; what the loop adds up is
 then added over the processes, so that every decision on it is the same everywhere.  Where the figures were not all
-recognised, every process evaluates everything instead, which is right and not faster.
+recognised, every process evaluates everything instead, which is right and not faster.  An evaluation that averages or adds up what
+the model gives on each device, such as a loss of its own, goes on with whole batches, of which each process computes its part.
 """
 
 from collections.abc import Iterator
