@@ -98,6 +98,7 @@ def _node_at(module: Module, span: Span) -> ast.AST | None:
 def _named(program: Program, training: Training, module: Module, scope: Scope) -> Iterator[tuple[str, str, ast.stmt]]:
     """Names of the scope that are bound to the model's wrap, to an optimizer of it, or to the training loader."""
     loaders = {loader.at for loader in training.loaders}
+    models: set[str] = set()
     for node in module.nodes:
         if not isinstance(node, ast.Assign) or module.scope_of.get(node) is not scope:
             continue
@@ -107,12 +108,21 @@ def _named(program: Program, training: Training, module: Module, scope: Scope) -
                 continue
             values = [v for v in program.resolver.unpack(module, node.value, path) if v.kind != "constant"]
             if program.is_wrapped(module, node.value) and not path:
-                if not re.search(r"\.module\b", module.segment(node.value)):
+                # another name of one that has its own already, or its move, is none to prepare
+                if _unmoved(node.value) not in models and not re.search(r"\.module\b", module.segment(node.value)):
                     yield name, "model", node
+                models.add(name)
             elif values and all(_is_at(v, loaders) for v in values):
                 yield name, "loader", node
             elif values and all(v.kind == "call" and is_optimizer(v.name) for v in values):
                 yield name, "optimizer", node
+
+
+def _unmoved(value: ast.expr) -> str | None:
+    """The name of what an expression gives on, on whichever device."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("cuda", "to"):
+        return dotted(value.func.value)
+    return dotted(value)
 
 
 def is_optimizer(name: str) -> bool:
