@@ -10,8 +10,6 @@ unequal seeds) instead of curing them.
 from __future__ import annotations
 
 import collections
-import json
-import math
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -20,46 +18,22 @@ from typing import Any
 import torch
 import torch.utils.data as data
 from torch.utils.data import dataloader as loaders
-from torch.utils.data._utils import fetch as fetchers
 
-from .determinism import Stream, changed, get_states, kept_states, note_natural, pin, seed_number, set_seeds
+from . import samplers, samples
+from .determinism import Stream, note_natural, pin
 from .replay import replayed
+from .samplers import note_sampler
+from .samples import numbers, tagged
 from .session import Session
 
-WATCHED_SAMPLES = 16  # samples of which it is noted which generators they use
 ENDLESS = 10_000_000  # samplers without an end give such lengths
 
 
-class Sample(int):
-    """A sample number that remembers its epoch on the way to a worker."""
-
-    epoch: int
-
-    def __new__(cls, number: int, epoch: int) -> Sample:
-        made = int.__new__(cls, number)
-        made.epoch = epoch
-        return made
-
-    def __reduce__(self) -> Any:
-        return Sample, (int(self), self.epoch)
-
-
 def install(session: Session) -> None:
-    _patch_random_sampler(session)
-    _patch_distributed_sampler(session)
+    """Patch samplers, loaders and fetchers for good."""
+    samplers.install(session)
     _patch_loader(session)
-    _patch_items(session)
-
-
-def note_sampler(
-    session: Session, what: str, value: str = "", uses: list[str] | None = None, whole: bool = False
-) -> None:
-    """A sampler is about to draw: from a generator of its own, or from those of the process.
-
-    `whole`: for a loader that reads everything in this process, whatever others read.
-    """
-    note_natural(session)
-    session.record("sampler", what=what, value=value, uses=uses or [], whole=whole)
+    samples.install(session)
 
 
 def reads_everything(loader: Any) -> bool:
@@ -67,104 +41,6 @@ def reads_everything(loader: Any) -> bool:
     return type(loader.batch_sampler) in (data.BatchSampler, type(None)) and type(loader.sampler) is data.RandomSampler
 
 
-# ---------------------------------------------------------------- permutations and shares
-def permutation(session: Session, length: int, epoch: int) -> list[int]:
-    generator = torch._C.Generator()
-    generator.manual_seed(seed_number(session.settings.seed, "permutation", length, epoch))
-    return list(torch.randperm(length, generator=generator).tolist())
-
-
-def kept_length(session: Session, length: int, batch: int | None) -> int:
-    """How many samples of a shuffled epoch are used: all but an unequal rest that the converted loader would pad."""
-    path = session.folder / "lengths.json"
-    if session.after:
-        known = json.loads(path.read_text()) if path.exists() else {}
-        return int(known.get(str(length), length))
-    unit = session.settings.trim if session.settings.trim > 0 else (batch or 1)
-    kept = length - length % unit if length > unit else length
-    if not session.foreign:
-        known = json.loads(path.read_text()) if path.exists() else {}
-        if known.get(str(length)) != kept:
-            path.write_text(json.dumps({**known, str(length): kept}))
-    return kept
-
-
-def _patch_random_sampler(session: Session) -> None:
-    sampler = data.RandomSampler
-    original, original_len = sampler.__iter__, sampler.__len__
-
-    def plain(self: Any) -> bool:
-        return not self.replacement and self.num_samples == len(self.data_source)
-
-    def iterate(self: Any) -> Iterator[int]:
-        if not plain(self):
-            yield from original(self)
-            return
-        length = len(self.data_source)
-        epoch = session.ordinal(f"random sampler {length}")
-        whole = getattr(self, "_verify_whole", False)
-        if self.generator is None:
-            note_sampler(session, f"RandomSampler {length}", uses=["torch"], whole=whole)
-        else:
-            state = seed_number(self.generator.get_state().numpy().tobytes())
-            note_sampler(session, f"RandomSampler {length}", value=f"generator {state}", whole=whole)
-        order = permutation(session, length, epoch)
-        yield from order[: kept_length(session, length, getattr(self, "_verify_batch", None))]
-
-    def count(self: Any) -> int:
-        if not plain(self):
-            return int(original_len(self))
-        return kept_length(session, len(self.data_source), getattr(self, "_verify_batch", None))
-
-    sampler.__iter__, sampler.__len__ = iterate, count
-
-
-def _patch_distributed_sampler(session: Session) -> None:
-    sampler = data.distributed.DistributedSampler
-    init = sampler.__init__
-    epochs: dict[int, list[int]] = {}
-
-    def patched_init(self: Any, *arguments: Any, **keywords: Any) -> None:
-        init(self, *arguments, **keywords)
-        if self.shuffle:
-            kept = kept_length(session, len(self.dataset), None)
-            share = kept // self.num_replicas if self.drop_last else math.ceil(kept / self.num_replicas)
-            self.num_samples, self.total_size = share, share * self.num_replicas
-            session.record("sharded", length=len(self.dataset), kept=kept)
-
-    def iterate(self: Any) -> Iterator[int]:
-        length = len(self.dataset)
-        if self.shuffle:
-            # Epochs are numbered by the values that set_epoch gave: without it every epoch is the first one.
-            seen = epochs.setdefault(length, [])
-            if self.epoch not in seen:
-                seen.append(self.epoch)
-            note_sampler(session, f"DistributedSampler {length}", value=f"seed {self.seed}")
-            order = permutation(session, length, seen.index(self.epoch))
-            order = order[: kept_length(session, length, None)]
-        else:
-            order = list(range(length))
-        if len(order) < self.total_size:
-            missing = self.total_size - len(order)
-            order += (order * math.ceil(missing / len(order)))[:missing]
-        order = order[: self.total_size]
-        yield from _share(order, self.rank, self.num_replicas, getattr(self, "_verify_batch", 1))
-
-    sampler.__init__, sampler.__iter__ = patched_init, iterate
-
-
-def _share(order: list[int], rank: int, world: int, batch: int) -> Iterator[int]:
-    """Rank's part of each global batch, contiguous as DataParallel's chunks; torch deals round robin: the same set."""
-    whole = len(order) // (world * batch)
-    for i in range(whole):
-        begin = i * world * batch + rank * batch
-        yield from order[begin : begin + batch]
-    tail = order[whole * world * batch :]
-    share = len(tail) // world
-    yield from tail[rank * share : (rank + 1) * share]
-
-
-# ---------------------------------------------------------------- loaders
 def _shuffles(sampler: Any, depth: int = 0) -> bool:
     """Whether a chain of samplers draws its order: then it is a training loader, whose epochs are cut."""
     if sampler is None or depth > 6:
@@ -264,8 +140,8 @@ def _patch_loader(session: Session) -> None:
             self._verify_noted = True
             whole = reads_everything(self._verify_loader)
             note_sampler(session, self._verify_name, uses=self._verify_stream.used, whole=whole)
-        self._verify_queue.append(_numbers(self._dataset, chosen))
-        return _tagged(chosen, self._verify_epoch)
+        self._verify_queue.append(numbers(self._dataset, chosen))
+        return tagged(chosen, self._verify_epoch)
 
     def patched_next(self: Any) -> Any:
         ahead = _reads_ahead(sys._getframe(1))
@@ -308,30 +184,18 @@ def _deliver_held(session: Session, iterator: Any) -> None:
         deliver(session, batch, ids, iterator._verify_epoch, iterator._verify_shuffles)
 
 
-def _numbers(dataset: Any, chosen: Any) -> list[Any] | None:
-    """Sample numbers of the underlying data set, also through subsets; None where there are none."""
-    items = chosen if isinstance(chosen, (list, tuple)) else [chosen]
-    if any(x is None for x in items):
-        return None  # an IterableDataset has no numbers
-    return [root_number(dataset, x) for x in items]
-
-
-def root_number(dataset: Any, number: Any) -> Any:
-    try:
-        number = int(number)
-        while isinstance(dataset, data.Subset):
-            number, dataset = int(dataset.indices[number]), dataset.dataset
-    except (TypeError, ValueError, IndexError):
-        return repr(number)
-    return number
-
-
-def _tagged(chosen: Any, epoch: int) -> Any:
-    if isinstance(chosen, list):
-        return [_tagged(x, epoch) for x in chosen]
-    if isinstance(chosen, int) and not isinstance(chosen, bool):
-        return Sample(chosen, epoch)
-    return chosen
+def deliver(session: Session, batch: Any, ids: list[Any] | None, epoch: int, shuffles: bool) -> Any:
+    """A batch reaches the program: it is noted, and the generators are pinned for what the loop draws."""
+    if torch.is_grad_enabled():
+        session.latest_batch, session.latest_rows = ids, rows_of(batch)
+        if ids is not None:
+            session.batches.append(ids)
+        session.second_epoch = session.second_epoch or (shuffles and epoch > 0)
+        pin(session, "batch", session.step, session.delivered)
+        session.delivered += 1
+    elif ids is not None:
+        session.read_samples.extend(ids)
+    return batch
 
 
 def rows_of(batch: Any) -> int | None:
@@ -348,62 +212,3 @@ def rows_of(batch: Any) -> int | None:
         if rows is not None:
             return rows
     return None
-
-
-def deliver(session: Session, batch: Any, ids: list[Any] | None, epoch: int, shuffles: bool) -> Any:
-    """A batch reaches the program: it is noted, and the generators are pinned for what the loop draws."""
-    if torch.is_grad_enabled():
-        session.latest_batch, session.latest_rows = ids, rows_of(batch)
-        if ids is not None:
-            session.batches.append(ids)
-        session.second_epoch = session.second_epoch or (shuffles and epoch > 0)
-        pin(session, "batch", session.step, session.delivered)
-        session.delivered += 1
-    elif ids is not None:
-        session.read_samples.extend(ids)
-    return batch
-
-
-# ---------------------------------------------------------------- samples
-def _patch_items(session: Session) -> None:
-    fetcher = fetchers._MapDatasetFetcher
-    watched = 0
-
-    def one(self: Any, number: Any) -> Any:
-        nonlocal watched
-        epoch = getattr(number, "epoch", 0)
-        plain = int(number) if isinstance(number, Sample) else number
-        with kept_states():
-            set_seeds(session.settings.seed, "sample", epoch, root_number(self.dataset, plain))
-            if watched >= WATCHED_SAMPLES:
-                return self.dataset[plain]
-            watched += 1
-            states = get_states()
-            item = self.dataset[plain]
-            for generator in changed(states):
-                # A file, because a worker process cannot write into the record.
-                (session.folder / f"sampled.{session.settings.side}.{session.settings.rank}.{generator}").touch()
-            return item
-
-    def fetch(self: Any, chosen: Any) -> Any:
-        session.fetching = True
-        try:
-            return made(self, chosen)
-        finally:
-            session.fetching = False
-
-    def made(self: Any, chosen: Any) -> Any:
-        if not self.auto_collation:
-            return self.collate_fn(one(self, chosen))
-        several = getattr(self.dataset, "__getitems__", None)
-        if several and not isinstance(self.dataset, data.Subset):
-            with kept_states():
-                set_seeds(session.settings.seed, "samples", repr(chosen))
-                return self.collate_fn(several([int(x) if isinstance(x, Sample) else x for x in chosen]))
-        items = [one(self, x) for x in chosen]
-        with kept_states():
-            # A collate function that draws: equal where the samples are, whatever was drawn before.
-            set_seeds(session.settings.seed, "collate", [root_number(self.dataset, x) for x in chosen])
-            return self.collate_fn(items)
-
-    fetcher.fetch = fetch
