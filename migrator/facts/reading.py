@@ -120,6 +120,8 @@ class _Reading(Reader):
         reader.training.loop = module.span(loop)
         read_epochs(reader, module, loop)
         self.training.obstacles += reader.training.obstacles
+        once = self.training.drawn_once
+        once += [place for place in reader.training.drawn_once if place not in once]
         reader.training.whole = whole_batch(self, module, loop, step)
         self.training.others.append(reader.training)
 

@@ -70,7 +70,7 @@ APART: dict[str, tuple[Edit, ...]] = {
         HEAD,
         (
             EPOCHS,
-            f"{TURNS}        plain{GIVEN}        optimizer.param_groups[0]['lr'] = random.random()\n        weighted{GIVEN}",
+            f"{TURNS}        plain{GIVEN}        optimizer.param_groups[0]['lr'] = sum(random.random() for _ in 'ab')\n        weighted{GIVEN}",
         ),
     ),
     "one loop's steps follow two backward passes": (
