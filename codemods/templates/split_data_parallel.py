@@ -26,7 +26,7 @@ class SplitDataParallel(nn.Module):
 
     splits_batch = True
     calls = 0
-    inside = False  # while a replica runs
+    _inside = False  # while a replica runs
 
     def __init__(self, module, dim=0):
         super().__init__()
@@ -37,7 +37,7 @@ class SplitDataParallel(nn.Module):
         own = next(chain(self.module.parameters(), self.module.buffers()), None)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu") if own is None else own.device
         # A wrap inside a wrap, also one that is made there, is given a chunk already.
-        if _world_size() == 1 or "_is_replica" in self.__dict__ or SplitDataParallel.inside:
+        if _world_size() == 1 or "_is_replica" in self.__dict__ or SplitDataParallel._inside:
             inputs, kwargs = _map_tensors(lambda t: t.to(device), (inputs, kwargs))
             return self.module(*inputs, **kwargs)
         if not self.is_alike:
@@ -50,7 +50,7 @@ class SplitDataParallel(nn.Module):
         SplitDataParallel.calls += 1
         seed = hash((torch.initial_seed(), SplitDataParallel.calls, split.index)) % 2**63
         try:
-            SplitDataParallel.inside = True
+            SplitDataParallel._inside = True
             with _random_numbers(seed):
                 output = self._run_replica(replica, inputs, kwargs)
             tensors = dict(_named_tensors(output))
@@ -58,7 +58,7 @@ class SplitDataParallel(nn.Module):
         except Exception:  # raised on all ranks, so that whatever the program does about it happens everywhere
             report = ExceptionWrapper(where=f"in replica {split.index} on rank {dist.get_rank()}")
         finally:
-            SplitDataParallel.inside = False
+            SplitDataParallel._inside = False
         reports = [None] * _world_size()
         dist.all_gather_object(reports, report)
         _broadcast(list(self.module.buffers()))  # replica 0's updates are the ones that stay
