@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from migrator.facts.alone import prepared_first
 from migrator.facts.downloads import fetching_groups
+from migrator.facts.effects import FILES_OF_MANY
 from migrator.facts.loads_after_saving import calls_in, loads_after_saving
 from migrator.facts.model import Place
 from migrator.facts.nodes import FunctionNode, argument, dotted
@@ -122,8 +123,9 @@ def _written(program: Program) -> Iterator[tuple[Module, ast.Call, ast.expr]]:
         span = module.span(call)
         effect = effects.get((span.path, span.start, span.end))
         if effect is not None and effect.path is not None:
-            if effect.kind == "download" and waits_for_all(program, effect.statement):
-                continue  # MG501 waits behind it
+            many = effect.name in FILES_OF_MANY and isinstance(module.parents.get(call), ast.withitem)
+            if (many or effect.kind == "download") and waits_for_all(program, effect.statement):
+                continue  # MG503 and MG501 wait behind it
             values = (*call.args, *(keyword.value for keyword in call.keywords))
             path = next((v for v in values if module.span(v) == effect.path), None)
             if path is not None:

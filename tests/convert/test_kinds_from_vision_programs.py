@@ -235,11 +235,13 @@ def test_features_that_a_model_computes_are_written_by_one_process(project):
         with h5py.File("features.hdf5", mode="w") as h5:
             rows = h5.create_dataset("rows", [4, 2])
             rows[:] = model(torch.randn(4, 2)).detach().numpy()
+        rows = h5py.File("features.hdf5", "r")["rows"]
         print("ready")
         """
     )
     assert 'h5py.File("features.hdf5" if dist.get_rank() == 0 else io.BytesIO(), mode="w") as h5:' in text
     assert text.index("rows[:]") < text.index("dist.barrier()") < text.index('print("ready")') and not result.questions
+    assert text.count("dist.barrier()") == 1
 
 
 def test_a_table_that_is_only_written_is_one_process_s(project):
