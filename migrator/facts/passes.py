@@ -21,6 +21,7 @@ from migrator.facts.program import Program
 from migrator.facts.scopes import Scope
 from migrator.facts.statistics import may_keep_statistics
 from migrator.facts.syntax import Module
+from migrator.facts.wrapped_apart import are_apart
 
 NOT_EXCHANGED = "there is more than one backward pass in a step"
 FROZEN = "parameters are frozen or released after the model was wrapped"
@@ -28,6 +29,7 @@ UNTRAINED = "a wrapped network is not trained"
 STATISTICS = "the model's statistics would change between two calls in one step"
 _MOST_WAYS = 200
 _CUTS = frozenset(["detach", "detach_", "item", "numpy", "tolist", "size", "dim", "numel"])
+_OF_BACKWARD = frozenset(["retain_graph"])  # what does not change which gradients there are
 _NO_GRAPH = frozenset(["data", "shape", "device", "dtype", "grad"])
 
 
@@ -76,6 +78,8 @@ class _Passes:
         """What freezes whole networks for a part of the step, and is known to; a network that is not trained has no exchange."""
         if self.called - self.trained:
             raise Unproven(loop, UNTRAINED)
+        if not are_apart(self.program, self.called):
+            raise Unproven(loop, NOT_EXCHANGED)
         if not self.toggles and len(self.called) < 2:
             return frozenset()
         writes = only_toggled(self.program, self.toggles)
@@ -239,6 +243,8 @@ class _Passes:
 
     def _call(self, node: ast.Call, state: State, quiet: bool) -> tuple[State, Graph]:
         func = node.func
+        if self.program.external(self.module, node).rpartition(".")[2] == "set_grad_enabled":
+            raise Unproven(node, NOT_EXCHANGED)  # whether a pass is followed shows at run time only
         receiver: Graph = frozenset()
         if isinstance(func, ast.Attribute):
             state, receiver = self._read(func.value, state, quiet)
@@ -282,7 +288,7 @@ class _Passes:
         return state, given | {(network, number)}
 
     def _backward(self, node: ast.Call, graph: Graph, state: State) -> State:
-        if not graph:
+        if not graph or any(keyword.arg not in _OF_BACKWARD for keyword in node.keywords):
             raise Unproven(node, NOT_EXCHANGED)
         if any(number < 0 for _, number in graph):
             raise Unproven(node, FROZEN)

@@ -229,6 +229,47 @@ WHOLE: dict[str, tuple[str, tuple[Edit, ...]]] = {
             (FIXED, FIXED + "            with torch.no_grad():\n                real = guide(real)\n"),
         ),
     ),
+    "two wrappers share a network": (
+        BACK,
+        (
+            ("    judge = nn.DataParallel(nn.Sequential(", "    core = (nn.Sequential("),
+            (
+                "    criterion = ",
+                "    judge = nn.DataParallel(core)\n    same = nn.DataParallel(core)\n    criterion = ",
+            ),
+            ("judge(fake.detach())", "same(fake.detach())"),
+        ),
+    ),
+    "one function wraps both networks": (
+        BACK,
+        (
+            (
+                "def main():",
+                "def wrapped(net):\n    net = nn.DataParallel(net.cuda())\n    return net\n\n\ndef main():",
+            ),
+            (
+                "nn.DataParallel(nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4)).cuda())",
+                "wrapped(nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4)))",
+            ),
+            (
+                "nn.DataParallel(nn.Sequential(nn.Linear(4, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1)).cuda())",
+                "wrapped(nn.Sequential(nn.Linear(4, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1)))",
+            ),
+        ),
+    ),
+    "a setting says whether a pass is followed": (
+        BACK,
+        (
+            (
+                "            lost = criterion",
+                "            with torch.set_grad_enabled(args.every > 1):\n                lost = criterion",
+            ),
+        ),
+    ),
+    "gradients of some parameters only": (
+        BACK,
+        ((REAL, "            lost.backward(inputs=list(judge.parameters()))\n"),),
+    ),
     "a penalty on gradients": (
         MEAN,
         (
