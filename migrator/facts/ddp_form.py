@@ -30,6 +30,9 @@ _RANK_ZERO = re.compile(
     r"(not \S+\.is_initialized\(\) or )?(\S*get_rank\(\)|(args\.|self\.|opt\.)?(local_|global_)?rank) == 0"
 )
 _SAMPLER = "DistributedSampler"
+_APEX = "apex.parallel.DistributedDataParallel"
+_OF_DEVICES = frozenset(["module", "device_ids", "output_device", "process_group"])
+_OF_APEX = frozenset(["module", "delay_allreduce", "message_size"])  # when gradients are sent, not what becomes of them
 _HANDLED = frozenset(["dim", "broadcast_buffers", "bucket_cap_mb", "find_unused_parameters", "gradient_as_bucket_view"])
 
 
@@ -51,10 +54,27 @@ def read_ddp_form(program: Program) -> DdpForm:
         _read_guards(form, module)
         _read_environment(form, module)
     _read_samplers(program, form)
+    _check_wrappers(program, form)
     form.places = [
         place for place in dict.fromkeys(form.places) if not any(_swallows(other, place) for other in form.places)
     ]
     return form
+
+
+def _check_wrappers(program: Program, form: DdpForm) -> None:
+    """Wrappers of other libraries, and programs that average gradients without one."""
+    known = {place.at for place in form.places if place.kind == "wrap"} | {at for at, _ in form.problems}
+    if form.own or not program.existing_ddp:
+        return
+    wrappers = [place.at for place in program.existing_ddp if place.note != "init_process_group"]
+    for at in wrappers:
+        if at not in known:
+            form.problems.append(
+                (at, "this is not torch's DistributedDataParallel: say what it does with the Accelerator")
+            )
+    if not wrappers:
+        at = program.existing_ddp[0].at
+        form.problems.append((at, "nothing is wrapped here: how gradients are averaged could not be read"))
 
 
 def _swallows(outer: Undone, inner: Undone) -> bool:
@@ -68,6 +88,8 @@ def _swallows(outer: Undone, inner: Undone) -> bool:
 
 def _read_call(program: Program, form: DdpForm, module: Module, call: ast.Call) -> None:
     name = program.external(module, call)
+    if name == _APEX and not inside_helper(module, call):
+        _read_wrap(form, module, call, _OF_APEX)
     if not name.startswith("torch.") or inside_helper(module, call):
         return
     at, statement = module.span(call), module.statement(call)
@@ -117,7 +139,7 @@ def _trains(module: Module, call: ast.Call) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in ast.walk(function))
 
 
-def _read_wrap(form: DdpForm, module: Module, call: ast.Call) -> None:
+def _read_wrap(form: DdpForm, module: Module, call: ast.Call, passed_over: frozenset[str] = _OF_DEVICES) -> None:
     inner = argument(call, "module", 0)
     if inner is None or has_unpacking(call):
         form.problems.append((module.span(call), "what this call wraps could not be read"))
@@ -127,7 +149,7 @@ def _read_wrap(form: DdpForm, module: Module, call: ast.Call) -> None:
             if keyword.arg == "find_unused_parameters" and not keyword.value.value:
                 continue  # what it is anyway
             form.arguments.append(f"{keyword.arg}={module.segment(keyword.value)}")
-        elif keyword.arg not in ("module", "device_ids", "output_device", "process_group"):
+        elif keyword.arg not in passed_over:
             form.problems.append((module.span(call), f"`{keyword.arg}` has no place in accelerate's form"))
     form.places.append(Undone("wrap", module.span(call), "prepare() wraps the model", ")", (module.span(inner),)))
 

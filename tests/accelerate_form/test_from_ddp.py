@@ -113,6 +113,32 @@ def test_an_exchange_of_its_own_is_a_question_and_nothing_changes(converted: Con
     assert not conversion.changes and "DistributedSampler" in after
 
 
+APEX = BY_HAND.replace("from torch.nn.parallel import", "from apex.parallel import").replace(
+    "DDP(model, device_ids=[local_rank] if torch.cuda.is_available() else None, find_unused_parameters=False)",
+    "DDP(model, delay_allreduce=True)",
+)
+
+
+def test_the_wrapper_of_apex_is_one_too(converted: Converted) -> None:
+    assert "DDP(model, delay" in APEX
+    conversion, after = converted(APEX)
+    assert not conversion.questions and "apex" not in after
+    assert "model, optimizer, train_loader = accelerator.prepare(model, optimizer, train_loader)" in after
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("delay_allreduce=True", "gradient_predivide_factor=2.0", "no place in accelerate's form"),
+        ("from apex.parallel", "from other.parallel", "not torch's"),
+        ("model = DDP(model, delay_allreduce=True)", "print(DDP)", "nothing is wrapped"),
+    ],
+)
+def test_a_wrapper_that_does_something_else_is_a_question(converted: Converted, old: str, new: str, told: str) -> None:
+    conversion, _ = converted(APEX.replace(old, new))
+    assert not conversion.changes and any(told in d.message for d in conversion.questions), conversion.questions
+
+
 def test_a_loss_over_the_batch_stays_one_over_the_batch_of_a_process(converted: Converted) -> None:
     """That is what the DistributedDataParallel program computed."""
     source = BY_HAND.replace(
