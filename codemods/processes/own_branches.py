@@ -9,6 +9,7 @@ written once) would change what the program reports.
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
+from migrator.facts.actors import training_actor
 from migrator.facts.launcher_tests import launcher_test
 from migrator.facts.own_shares import own_shares
 
@@ -16,6 +17,13 @@ from migrator.facts.own_shares import own_shares
 def check(context: Context) -> Iterator[Diagnostic]:
     if context.program.is_joined:
         return
+    actor = training_actor(context.program) if context.program.wraps else None
+    if actor is not None:
+        yield RULE.question(
+            actor.at,
+            f"{actor.text} trains in a process that Ray starts, which is in no process group: Ray's own way to train on"
+            " several GPUs (ray.train) fits here, or training outside of an actor",
+        )
     for place in own_shares(context.program):
         yield RULE.question(
             place.at,

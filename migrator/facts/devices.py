@@ -117,13 +117,27 @@ def _last_device(module: Module, call: ast.Call) -> ast.BinOp | None:
 
 
 def _is_of_this_machine(module: Module, call: ast.Call) -> bool:
-    """True for `rank % device_count()`, and for a loop that only tells about each device."""
+    """True for `rank % device_count()`, and for a loop that asks this machine's devices or only tells about each."""
     for ancestor in module.ancestors(call):
         if isinstance(ancestor, ast.BinOp) and isinstance(ancestor.op, ast.Mod):
             return True
+        if isinstance(ancestor, ast.comprehension) and _asks_devices(module, ancestor.target, module.parents[ancestor]):
+            return True
         if isinstance(ancestor, ast.For) and call in set(ast.walk(ancestor.iter)):
+            if any(_asks_devices(module, ancestor.target, statement) for statement in ancestor.body):
+                return True
             calls = [s.value for s in ancestor.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
             return len(calls) == len(ancestor.body) and all(is_announcement(c) for c in calls)
         if isinstance(ancestor, ast.stmt):
             return False
     return False
+
+
+def _asks_devices(module: Module, target: ast.expr, inside: ast.AST) -> bool:
+    """`torch.cuda.get_device_name(i)`: the number is that of a device of this machine."""
+    return any(
+        isinstance(n, ast.Call)
+        and (module.qualified(n.func) or "").startswith("torch.cuda.")
+        and any(isinstance(a, ast.Name) and isinstance(target, ast.Name) and a.id == target.id for a in n.args)
+        for n in ast.walk(inside)
+    )

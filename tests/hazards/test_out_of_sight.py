@@ -8,7 +8,7 @@ import pytest
 
 from codemods.options import Options
 from migrator.convert.pipeline import convert_program
-from tests.rules.tools import check_question, check_rewrite, convert
+from tests.rules.tools import check_noop, check_question, check_rewrite, convert, training
 
 PROGRAM = """\
 import torch
@@ -74,3 +74,20 @@ def test_modules_in_a_folder_of_the_python_path_are_the_programs(tmp_path: Path,
     assert not done.questions
     driver = next(change for change in done.changes if change.path.endswith("driver.py"))
     assert "get_rank() == 0" in driver.after
+
+
+def test_training_in_an_actor_is_asked_about():
+    actor = DRIVER.replace("class Trainer:", "import ray\n\n\n@ray.remote\nclass Trainer:")
+    text = actor + TRAINS.replace("from driver import Trainer\n", "")
+    check_question(text, "Trainer trains in a process that Ray starts", "MG103")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for i in range(torch.cuda.device_count()):\n    name = torch.cuda.get_device_name(i)",
+        "names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]",
+    ],
+)
+def test_devices_that_are_asked_for_their_names_are_those_of_this_machine(line):
+    check_noop(training(line), "MG303")
