@@ -72,8 +72,9 @@ class BatchValues:
         """Give the names what they hold from here on; the kind of the value, where it is one."""
         if (
             self.asks_rank_zero
-            and self.kind(node.value) is None
             and is_drawn_once(self.program, self.module, node.value)
+            and self.kind(node.value)
+            is None  # asked for last: each look at a value counts the calls of the model in it
         ):
             self.drawn_once[self.module.span(node.value)] = node.value
         else:

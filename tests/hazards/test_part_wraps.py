@@ -111,6 +111,7 @@ def after(conversion: Conversion) -> str:
 # ---------------------------------------------------------------- what is written
 def test_branches_that_come_to_the_same_become_one_line():
     text = after(convert(TEXT))
+    assert convert(TEXT).reason == "each process loads its own share of every batch"
     assert "    model = MODELS[args.arch]()\n    model = wrap_model(model)\n    criterion" in text
     assert 'model.module.load_state_dict(bare_keys(checkpoint["state_dict"], "features"))' in text
 
