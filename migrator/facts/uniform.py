@@ -16,6 +16,7 @@ from migrator.facts.nodes import FunctionNode, dotted
 from migrator.facts.program import Program
 from migrator.facts.settled import settled
 from migrator.facts.syntax import Module, Span
+from migrator.facts.workers import runs_in_workers
 
 _FILES = re.compile(
     r"(^|\.)_?(exists|lexists|isfile|isdir|islink|is_file|is_dir|listdir|scandir|walk|glob|iglob|rglob|iterdir|access|getsize"
@@ -25,11 +26,10 @@ _RANK = re.compile(r"(?<![a-z])(rank|main_process|master|is_main|is_chief|primar
 _ONE_ONLY = re.compile(
     r"(master|main_?process|main_?rank|rank_?(zero|0))_only|only_(on_)?(master|main|rank)", re.IGNORECASE
 )
-BY_WORKERS = "the workers of a loader run it, which cannot wait for other processes"
+BY_WORKERS = "workers run it, which cannot wait for other processes"
 _FILES_DIFFER = "depends on files"
 ON_SOME_RANKS = "it happens on some ranks only"
 _PASSES_BY = (ast.Return, ast.Break, ast.Continue)  # who raises ends the program, of all processes
-_WORKERS = re.compile(r"^(__getitem__|\w*collate\w*|\w*worker_init\w*)$")
 _TURNS = "rank 0 goes through it before the others do"
 _DEPTH = 3
 
@@ -56,7 +56,7 @@ def _passed_by(program: Program, module: Module, statement: ast.stmt, depth: int
         if isinstance(ancestor, FunctionNode):
             if any(_ONE_ONLY.search(dotted(d) or "") for d in getattr(ancestor, "decorator_list", ())):
                 return ON_SOME_RANKS
-            if _is_for_workers(program, module, ancestor):
+            if runs_in_workers(program, module, ancestor):
                 return BY_WORKERS
             if depth < _DEPTH:
                 for caller, call in program.resolver.call_sites(ancestor):
@@ -74,21 +74,12 @@ def _in_turn(program: Program) -> frozenset[ast.AST]:
 
 
 def in_workers(program: Program, module: Module, node: ast.AST, depth: int = 0) -> bool:
-    """True for what nobody runs but the workers of a loader."""
+    """True for what nobody runs but workers."""
     function = next((a for a in module.ancestors(node) if isinstance(a, FunctionNode)), None)
-    if function is None or _is_for_workers(program, module, function):
+    if function is None or runs_in_workers(program, module, function):
         return function is not None
     sites = program.resolver.call_sites(function) if depth < _DEPTH else []
     return bool(sites) and all(in_workers(program, caller, call, depth + 1) for caller, call in sites)
-
-
-def _is_for_workers(program: Program, module: Module, function: ast.AST) -> bool:
-    """True for the items of a data set, and for what puts them together into a batch."""
-    name = getattr(function, "name", "")
-    owner = module.parents.get(function)
-    if name == "__iter__" and isinstance(owner, ast.ClassDef):
-        return any(base.endswith(".IterableDataset") for base in program.resolver.external_bases(module, owner))
-    return bool(_WORKERS.match(name))
 
 
 def listings_before(program: Program, module: Module, statement: ast.AST, depth: int = 0) -> list[Span] | None:
