@@ -11,6 +11,7 @@ from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Inline, Replace
 from migrator.facts.guards import leaves_bare
 from migrator.facts.model import GuardFact, Wrap
+from migrator.facts.parameter_writes import parameter_writes
 from migrator.facts.subclasses import KeptClass, chooses_shares, is_mentioned, kept_class, own_way
 
 
@@ -20,6 +21,12 @@ def check(context: Context) -> Iterator[Diagnostic]:
     inlined: set[object] = set()
     noted: set[object] = set()
     derived: set[object] = set()
+    for module, statement in parameter_writes(context.program) if context.program.wraps else ():
+        yield RULE.question(
+            module.span(statement),
+            "this sets a parameter by the rows that the replica sees: each process would go on with another value. Let all"
+            " see the whole batch first (call the module without its wrapper once), or give all rank 0's value afterwards",
+        )
     for wrap in context.program.wraps:
         guard = context.program.inlined_guard(wrap)
         if wrap.kind == "functional":

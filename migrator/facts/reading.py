@@ -20,6 +20,7 @@ from migrator.facts.epochs import read_epochs
 from migrator.facts.evaluations import read_evaluations
 from migrator.facts.forward import PARTIAL, UNUSED
 from migrator.facts.model_uses import check_model_uses, check_wraps
+from migrator.facts.parameter_writes import parameter_writes
 from migrator.facts.passes import NOT_EXCHANGED, Exchanged, Unproven, exchanged
 from migrator.facts.phases import runs_beside
 from migrator.facts.program import Program
@@ -57,6 +58,8 @@ class _Reading(Reader):
                     self._add(self.training.left_out, module, node, note)
             else:
                 self.obstacle(module, node, note)
+        for home, statement in parameter_writes(self.program)[:1]:
+            self.obstacle(home, statement, "the forward pass sets parameters by the rows that it sees")
         backwards = backward_passes(self.program)
         for owner, call in () if backwards else self.program.optimizers_given_away[:1]:
             self.obstacle(owner, call, "what trains with this optimizer is not in sight")
