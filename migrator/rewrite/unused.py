@@ -21,7 +21,8 @@ def unused_imports(project: Project, module: Module, edits: Sequence[Labelled], 
     uses = [(n.id, module.span(n)) for n in module.nodes if isinstance(n, ast.Name) and n.id in bound]
     takes = [one for one in edits if isinstance(one.edit, Replace | Remove)]
     taken = {name: one for name, at in uses for one in takes if one.edit.at.contains(at)}
-    imports = [s for s in imports if any(name in taken for name in _names(s))]
+    going = {one.edit.at for one in edits if isinstance(one.edit, Remove)}
+    imports = [s for s in imports if module.span(s) not in going and any(name in taken for name in _names(s))]
     if not imports:
         return []
     try:

@@ -82,3 +82,16 @@ def test_a_name_that_another_file_takes_from_here_stays(tmp_path: Path, monkeypa
     Path("other.py").write_text("def f():\n    from train import DataParallel\n    return DataParallel\n")
     (change,) = [c for c in convert_program(Path("train.py"), Options()).changes if c.path == "train.py"]
     assert "from torch.nn import DataParallel\n" in change.after
+
+
+def test_an_import_that_a_rule_takes_out_itself_is_no_conflict():
+    text = PROGRAM.format(imports="from apex import amp", wrap="torch.nn.DataParallel", last="pass")
+    text = text.replace(
+        "    for epoch", '    model, optimizer = amp.initialize(model, optimizer, opt_level="O1")\n    for epoch', 1
+    )
+    text = text.replace(
+        "loss.backward()", "with amp.scale_loss(loss, optimizer) as scaled:\n                scaled.backward()"
+    )
+    conversion = convert(text, amp="fp16")
+    assert "apex" not in conversion.changes[0].after
+    assert not [d for d in conversion.questions if "both want" in d.message]
