@@ -12,7 +12,7 @@ from codemods.base import Context, Diagnostic, Rule
 from codemods.effects.print_once import accelerator_prints
 from codemods.processes.accelerator import construction
 from codemods.processes.trackers import trackers
-from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
+from migrator.edits import AddImport, Edit, InsertAfter, InsertBefore, Replace
 from migrator.facts.syntax import Span
 
 _SILENCE = 'if not {0}.is_main_process:\n    {1}.stdout = open({2}.devnull, "w")  # one process speaks for all\n'
@@ -38,8 +38,10 @@ def check(context: Context) -> Iterator[Diagnostic]:
     if accelerator_prints(context) is None:
         os, edits = context.module(entry.first, "os")
         sys, more = context.module(entry.first, "sys")
+        # The program may import them further down.
+        above = [AddImport(entry.first, f"import {one}") for one in ("os", "sys") if one in (os, sys)]
         start += _SILENCE.format(name, sys, os)
-        needed += [*edits, *more]
+        needed += [*edits, *more, *above]
     if context.sharing.way == "call" or not context.program.seeds_itself:
         start += f"if {name}.num_processes > 1:\n    share_random_numbers()\n"
         needed.append(context.helper(entry.first, "share_random_numbers"))

@@ -76,9 +76,9 @@ def _is_there(module: Module, edit: AddImport, above: Span | None) -> bool:
         for s in module.tree.body
         if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
     )
-    if above is None or inner:  # what a function uses must be there when it is called
+    if inner:  # what a function uses must be there when it is called
         return True
-    needed = max(edit.at.start, above.start)
+    needed = edit.at.start if above is None else max(edit.at.start, above.start)
     node = ast.parse(edit.text).body[0]
     assert isinstance(node, ast.Import | ast.ImportFrom)
     names = [alias.asname or alias.name.split(".")[0] for alias in node.names]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.rules.tools import check_noop, check_question, check_rewrite, training
+from tests.rules.tools import check_noop, check_question, check_rewrite, convert, training
 
 IMPORTS = "import os\nimport subprocess\nimport tarfile\nimport tempfile\nimport wandb\nimport numpy as np\n"
 
@@ -116,3 +116,34 @@ def test_rank_0_says_whether_a_run_goes_on_where_its_folder_is_made_otherwise():
 
 def test_a_folder_that_is_only_said_to_be_there_is_asked_for_by_all():
     check_noop(program("if os.path.exists('run'):\n    print('there')\nelse:\n    os.makedirs('run')"), "MG511")
+
+
+FLAT = """\
+import argparse
+import sys
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+args = argparse.ArgumentParser().parse_args()
+torch.manual_seed(0)
+data = TensorDataset(torch.randn(64, 4))
+model = nn.Linear(4, 2)
+import os
+
+loader = DataLoader(data, batch_size=16, shuffle=True)
+model = nn.DataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for (x,) in loader:
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+os.getcwd()
+sys.stdout.write("done")
+"""
+
+
+def test_what_the_first_lines_need_is_imported_above_them():
+    after = convert(FLAT, target="accelerate").changes[0].after
+    assert "import os" in after[: after.index("os.devnull")]
