@@ -13,10 +13,10 @@ from typing import Literal
 
 from codemods.options import Options
 from migrator.edits import AddHelper, AddImport, Edit
-from migrator.facts.handing import NAME, handed_name, has_function, needs_it_anyway
+from migrator.facts.accelerate.handing import NAME, handed_name, has_function, needs_it_anyway
 from migrator.facts.program import Program
-from migrator.facts.sharing import Sharing
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
+from migrator.facts.training.sharing import Sharing
 
 Level = Literal["fix", "question", "note"]
 Applicability = Literal["safe", "unsafe", "display-only"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
 
 
 @dataclass(frozen=True, slots=True)

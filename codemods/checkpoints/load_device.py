@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import SetArgument
-from migrator.facts.loads import unplaced_loads
+from migrator.facts.effects.loads import unplaced_loads
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from codemods.checkpoints.reading import bare_argument
 from migrator.edits import Replace
-from migrator.facts.bare import keyed_calls
+from migrator.facts.accelerate.bare import keyed_calls
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from codemods.base import Context
 from migrator.edits import Edit, SetArgument
-from migrator.facts.bare import KeyedCall
+from migrator.facts.accelerate.bare import KeyedCall
 
 
 def bare_argument(context: Context, call: KeyedCall, parts: Sequence[str] = ()) -> tuple[Edit, ...]:

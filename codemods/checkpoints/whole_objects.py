@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
-from migrator.facts.syntax import Span
-from migrator.facts.whole_models import whole_models, whole_models_read
+from migrator.facts.python.syntax import Span
+from migrator.facts.wraps.whole_models import whole_models, whole_models_read
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

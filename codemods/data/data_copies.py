@@ -7,7 +7,7 @@ training; where memory is short, `mmap_mode="r"` lets all processes look at the 
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.facts.data_in_memory import read_into_data_sets
+from migrator.facts.loaders.data_in_memory import read_into_data_sets
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, InsertBefore, Replace
-from migrator.facts.early_exits import is_left_early
+from migrator.facts.loaders.early_exits import is_left_early
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
-from migrator.facts.set_order import lists_of_sets
+from migrator.facts.randomness.set_order import lists_of_sets
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

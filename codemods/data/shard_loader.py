@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from codemods.optimisation.larger_batch import grows
 from migrator.edits import DropArgument, Edit, InsertBefore, Remove, Replace, SetArgument
-from migrator.facts.none_sampler import NoneSampler, none_sampler
-from migrator.facts.training import Loader
+from migrator.facts.loaders.none_sampler import NoneSampler, none_sampler
+from migrator.facts.training.training import Loader
 
 _REFILL = (
     "where the number of samples does not divide by the batch, accelerate fills an epoch's last batch up with samples from"

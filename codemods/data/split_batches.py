@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from codemods.optimisation.larger_batch import grows
 from migrator.edits import Replace
-from migrator.facts.training import Loader
+from migrator.facts.training.training import Loader
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

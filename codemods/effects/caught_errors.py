@@ -8,7 +8,7 @@ their time is up.
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.facts.survived_errors import survived_backward_errors
+from migrator.facts.training.survived_errors import survived_backward_errors
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Guard
-from migrator.facts.syntax import Span
-from migrator.facts.turns import fetching_places
+from migrator.facts.processes.turns import fetching_places
+from migrator.facts.python.syntax import Span
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
-from migrator.facts.file_questions import file_questions
+from migrator.facts.effects.file_questions import file_questions
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Guard, InsertAfter, Replace, SetArgument
-from migrator.facts.forgiven import is_forgiven
+from migrator.facts.effects.forgiven import is_forgiven
 from migrator.facts.model import Effect
-from migrator.facts.uniform import waits_for_all
+from migrator.facts.processes.uniform import waits_for_all
 
 # An `exist_ok=False` would fail in all processes but the first.
 _EXISTS_OK = re.compile(r"exist_ok\s*=(?!\s*False)")

@@ -6,10 +6,10 @@ import re
 
 from codemods.base import Context
 from migrator.edits import Edit, InsertAfter, Replace
-from migrator.facts.effects import FILES_OF_MANY
+from migrator.facts.effects.effects import FILES_OF_MANY
 from migrator.facts.model import Effect
-from migrator.facts.syntax import Span
-from migrator.facts.uniform import waits_for_all
+from migrator.facts.processes.uniform import waits_for_all
+from migrator.facts.python.syntax import Span
 
 _READ_AND_WRITTEN = re.compile(r"""["']r[bt]?\+[bt]?["']""")  # an empty file in its place has nothing to read
 _ADDED_TO = re.compile(r"""["']a["']""")

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from codemods.effects.held_files import held_by_one, told_by_one, written_by_one
 from migrator.edits import Edit, Replace, SetArgument
-from migrator.facts.alone import run_by_one
-from migrator.facts.log_folders import log_folders
-from migrator.facts.once import once_groups
-from migrator.facts.run_modes import run_mode
-from migrator.facts.syntax import Span
-from migrator.facts.uniform import waits_for_all
+from migrator.facts.effects.log_folders import log_folders
+from migrator.facts.effects.once import once_groups
+from migrator.facts.effects.run_modes import run_mode
+from migrator.facts.processes.alone import run_by_one
+from migrator.facts.processes.uniform import waits_for_all
+from migrator.facts.python.syntax import Span
 
 _OBJECTS = ("SummaryWriter", "visdom.Visdom", "tensorboard_logger.Logger")
 _WRITING = frozenset({"write", "remove", "shell", "open", "download"})  # a file is opened for what is written to it

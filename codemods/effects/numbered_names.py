@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
-from migrator.facts.alone import run_by_one
-from migrator.facts.numbered import numbered_names
-from migrator.facts.uniform import waits_for_all
+from migrator.facts.effects.numbered import numbered_names
+from migrator.facts.processes.alone import run_by_one
+from migrator.facts.processes.uniform import waits_for_all
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
-from migrator.facts.prints import plain_prints
-from migrator.facts.syntax import Span
+from migrator.facts.evaluation.prints import plain_prints
+from migrator.facts.python.syntax import Span
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

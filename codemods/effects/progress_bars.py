@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule, negated
 from migrator.edits import SetArgument
-from migrator.facts.nodes import has_unpacking
+from migrator.facts.python.nodes import has_unpacking
 
 _BARS = re.compile(r"^tqdm(\.\w+)?\.(tqdm|trange|tqdm_notebook|tnrange)$")
 

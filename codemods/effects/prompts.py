@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
-from migrator.facts.subclasses import is_mentioned
+from migrator.facts.wraps.subclasses import is_mentioned
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

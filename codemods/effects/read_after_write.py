@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import InsertBefore
-from migrator.facts.alone import run_by_one
-from migrator.facts.file_questions import agreed_caches
-from migrator.facts.once import once_groups
-from migrator.facts.read_back import read_backs, removals_after
-from migrator.facts.uniform import waits_for_all
+from migrator.facts.effects.file_questions import agreed_caches
+from migrator.facts.effects.once import once_groups
+from migrator.facts.effects.read_back import read_backs, removals_after
+from migrator.facts.processes.alone import run_by_one
+from migrator.facts.processes.uniform import waits_for_all
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import InsertAfter, Replace
-from migrator.facts.alone import is_run_by_one, run_by_one
 from migrator.facts.model import Place
-from migrator.facts.reseeding import reseeded, runs_in_worker
-from migrator.facts.uniform import ON_SOME_RANKS, passed_by, waits_for_all
+from migrator.facts.processes.alone import is_run_by_one, run_by_one
+from migrator.facts.processes.uniform import ON_SOME_RANKS, passed_by, waits_for_all
+from migrator.facts.randomness.reseeding import reseeded, runs_in_worker
 
 _BATCHES = "the workers of all processes must load the same batches"
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Guard, InsertAfter, Replace
-from migrator.facts.alone import is_awaited, is_run_by_one, prepared_first, run_by_one
-from migrator.facts.downloads import fetching_groups
-from migrator.facts.once import OnceGroup, once_groups
-from migrator.facts.syntax import Span
-from migrator.facts.turns import fetched_in_turn, fetching_places
-from migrator.facts.uniform import BY_WORKERS, missing_file_test, rank_zero_goes_first, waits_for_all
+from migrator.facts.effects.once import OnceGroup, once_groups
+from migrator.facts.loaders.downloads import fetching_groups
+from migrator.facts.processes.alone import is_awaited, is_run_by_one, prepared_first, run_by_one
+from migrator.facts.processes.turns import fetched_in_turn, fetching_places
+from migrator.facts.processes.uniform import BY_WORKERS, missing_file_test, rank_zero_goes_first, waits_for_all
+from migrator.facts.python.syntax import Span
 
 _WIDTH = 110
 _KINDS = frozenset({"write", "remove", "shell", "open", "download"})

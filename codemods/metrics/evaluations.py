@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from codemods.base import Context
 from migrator.edits import DropArgument, Edit, InsertAfter, InsertBefore, Replace, SetArgument
-from migrator.facts.statistics import may_keep_statistics
-from migrator.facts.syntax import Span
-from migrator.facts.training import EvaluationLoop, Meter
+from migrator.facts.networks.statistics import may_keep_statistics
+from migrator.facts.python.syntax import Span
+from migrator.facts.training.training import EvaluationLoop, Meter
 
 _HELPERS = {
     "ddp": {"object": "average_over_ranks", "sum": "sum_over_ranks", "mean": "mean_over_ranks"},

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from codemods.metrics.evaluations import gathering, in_shares, shared_out, synchronised
-from migrator.facts.alone import run_by_one
-from migrator.facts.syntax import Span
+from migrator.facts.processes.alone import run_by_one
+from migrator.facts.python.syntax import Span
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

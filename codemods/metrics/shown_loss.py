@@ -7,7 +7,7 @@ left alone: rank 0 prints its own, which is as good an estimate and W times nois
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.facts.shown_losses import shown_losses
+from migrator.facts.evaluation.shown_losses import shown_losses
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

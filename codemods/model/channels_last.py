@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from codemods.model.wrapping import made_wraps, prepare_model
-from migrator.facts.convolutions import convolutions
+from migrator.facts.networks.convolutions import convolutions
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
-from migrator.facts.device_choices import device_choices
-from migrator.facts.syntax import Span
+from migrator.facts.devices.device_choices import device_choices
+from migrator.facts.python.syntax import Span
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

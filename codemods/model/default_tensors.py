@@ -7,7 +7,7 @@ have: such a program shares the batch where the model is called.  torch has depr
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.facts.unfit import puts_tensors_on_gpu
+from migrator.facts.training.unfit import puts_tensors_on_gpu
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from codemods.checkpoints.reading import bare_argument
 from migrator.edits import Edit, Inline, Remove, Replace
-from migrator.facts.part_wraps import part_loads
+from migrator.facts.wraps.part_wraps import part_loads
 
 _PLAIN = '{key.removeprefix("module."): value for key, value in $0.items()}'
 

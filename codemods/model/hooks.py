@@ -7,7 +7,7 @@ collects covers one share.  A compiled model is left as it is, inside the wrappe
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.facts.forward import model_classes
+from migrator.facts.networks.forward import model_classes
 
 _HOOKS = frozenset(
     ["register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_backward_hook"]

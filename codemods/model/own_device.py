@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from codemods.model.chosen_device import chosen_devices
 from migrator.edits import DropArgument, Remove, Replace
-from migrator.facts.gpu_numbers import gpu_numbers
-from migrator.facts.syntax import Span
-from migrator.facts.unlinked import unlinked_devices
+from migrator.facts.devices.gpu_numbers import gpu_numbers
+from migrator.facts.python.syntax import Span
+from migrator.facts.wraps.unlinked import unlinked_devices
 
 _TENSORS = re.compile(r"\.device\s*\)$")  # where a tensor is, is this process's own GPU
 _OTHER = re.compile(r"\.cuda\(\s*(device\s*=\s*)?[1-9]\d*\s*[,)]")  # a GPU that is not the first

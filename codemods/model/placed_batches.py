@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Remove, Replace
-from migrator.facts.placing import Move, model_moves, needless_moves
-from migrator.facts.preparing import find_preparation
+from migrator.facts.accelerate.preparing import find_preparation
+from migrator.facts.devices.placing import Move, model_moves, needless_moves
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

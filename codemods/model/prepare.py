@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from codemods.model.taken_off import parts_left_out, taken_off
 from migrator.edits import Edit, InsertAfter, Replace
-from migrator.facts.preparing import Named, Preparation, find_preparation
+from migrator.facts.accelerate.preparing import Named, Preparation, find_preparation
 
 _SCHEDULES = "# Schedules stay out of prepare(): a prepared one would step once per process.\n"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import SetArgument
-from migrator.facts.nodes import has_unpacking
+from migrator.facts.python.nodes import has_unpacking
 
 _CALLS = ("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Remove
-from migrator.facts.replicas import replica_callbacks
+from migrator.facts.wraps.replicas import replica_callbacks
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -7,7 +7,7 @@ model in float16.  In the converted program it runs in bfloat16, as it says; the
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.facts.replicas import calls_under_bfloat16
+from migrator.facts.wraps.replicas import calls_under_bfloat16
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

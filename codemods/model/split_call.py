@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Inline, Replace
-from migrator.facts.guards import leaves_bare
 from migrator.facts.model import GuardFact, Wrap
-from migrator.facts.parameter_writes import parameter_writes
-from migrator.facts.subclasses import KeptClass, chooses_shares, is_mentioned, kept_class, own_way
+from migrator.facts.networks.parameter_writes import parameter_writes
+from migrator.facts.wraps.guards import leaves_bare
+from migrator.facts.wraps.subclasses import KeptClass, chooses_shares, is_mentioned, kept_class, own_way
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from codemods.model.wrapping import made_wraps, prepare_model
 from migrator.edits import Remove, Replace
-from migrator.facts.sync_norms import own_sync_norms, replication_callbacks
+from migrator.facts.networks.sync_norms import own_sync_norms, replication_callbacks
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -6,12 +6,12 @@ from codemods.base import Context, Diagnostic, Rule
 from codemods.model.wrap_model import EVALUATES
 from codemods.model.wrapping import branch_beside, told_of, whole_in_place
 from migrator.edits import Edit, Inline, Remove, Replace
-from migrator.facts.evaluation_wraps import evaluation_wraps, removed
-from migrator.facts.guards import whole_choice
+from migrator.facts.accelerate.preparing import Preparation
+from migrator.facts.devices.placing import unplaced
 from migrator.facts.model import GuardFact, Place, Wrap
-from migrator.facts.placing import unplaced
-from migrator.facts.preparing import Preparation
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
+from migrator.facts.wraps.evaluation_wraps import evaluation_wraps, removed
+from migrator.facts.wraps.guards import whole_choice
 
 
 def taken_off(rule: Rule, context: Context, found: Preparation | None) -> Iterator[Diagnostic]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import AddImport, Edit, Replace
-from migrator.facts.evaluation_wraps import evaluation_wraps, removed
-from migrator.facts.subclasses import class_tests, kept_class, own_way
+from migrator.facts.wraps.evaluation_wraps import evaluation_wraps, removed
+from migrator.facts.wraps.subclasses import class_tests, kept_class, own_way
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
-from migrator.facts.bare import unwrappings
+from migrator.facts.accelerate.bare import unwrappings
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

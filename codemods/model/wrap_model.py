@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from codemods.model.wrapping import branch_beside, ddp_arguments, told_of, whole_in_place
 from migrator.edits import Edit, Inline, InsertAfter, Remove, Replace
-from migrator.facts.evaluation_wraps import evaluation_wraps, removed
-from migrator.facts.guards import whole_choice
 from migrator.facts.model import GuardFact, Wrap
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
+from migrator.facts.wraps.evaluation_wraps import evaluation_wraps, removed
+from migrator.facts.wraps.guards import whole_choice
 
 EVALUATES = "an evaluation needs no wrapper: there are no gradients to average"
 _REASON = "gradients are averaged over the processes"

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, InsertBefore, Remove, Replace
 from migrator.facts.model import PartWrap, Wrap
-from migrator.facts.part_wraps import placed_after
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
+from migrator.facts.wraps.part_wraps import placed_after
 
 
 def prepare_model(context: Context, wrap: Wrap, helper: str, first: bool) -> tuple[Edit, ...] | str:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, Guard, InsertBefore, Remove, Replace
-from migrator.facts.accumulating import Accumulation, read_accumulation
-from migrator.facts.placing import needless_moves
+from migrator.facts.devices.placing import needless_moves
+from migrator.facts.steps.accumulating import Accumulation, read_accumulation
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from codemods.base import Context, Diagnostic, Rule
 from codemods.optimisation.accumulate import accumulation
 from migrator.edits import Replace
-from migrator.facts.accumulating import Accumulation
+from migrator.facts.steps.accumulating import Accumulation
 
 _CLIPS = ("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_")
 _BACKWARD = ("gradient", "retain_graph", "create_graph", "inputs")  # of torch.Tensor.backward

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import InsertAfter
-from migrator.facts.outside import outside_optimizers
+from migrator.facts.training.outside import outside_optimizers
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import InsertBefore
-from migrator.facts.rates import EpochView, arithmetic_with_batch, grows_already, view_epochs
-from migrator.facts.steps import OptimizerStep, optimizer_steps
+from migrator.facts.steps.steps import OptimizerStep, optimizer_steps
+from migrator.facts.training.rates import EpochView, arithmetic_with_batch, grows_already, view_epochs
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
-from migrator.facts.steps import OptimizerStep, Step
+from migrator.facts.steps.steps import OptimizerStep, Step
 
 
 def scaled(rule: Rule, context: Context, steps: list[Step], taken: list[OptimizerStep]) -> Iterator[Diagnostic]:

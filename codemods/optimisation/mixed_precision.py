@@ -11,9 +11,9 @@ from codemods.base import Context, Diagnostic, Rule
 from codemods.optimisation.loss_scaling import scaled
 from codemods.optimisation.without_apex import apex_left, wanted_precision
 from migrator.edits import Guard
-from migrator.facts.precision import precision_calls
-from migrator.facts.steps import Step, numpy_after, optimizer_steps, read_steps
-from migrator.facts.syntax import Span
+from migrator.facts.devices.precision import precision_calls
+from migrator.facts.python.syntax import Span
+from migrator.facts.steps.steps import Step, numpy_after, optimizer_steps, read_steps
 
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 

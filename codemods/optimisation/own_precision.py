@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, SetArgument
-from migrator.facts.precision import PrecisionCall, precision_calls
+from migrator.facts.devices.precision import PrecisionCall, precision_calls
 
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
-from migrator.facts.whole_batch import WholeBatch
+from migrator.facts.steps.whole_batch import WholeBatch
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, InsertAfter, Remove, Replace
-from migrator.facts.precision import ApexUse, apex_imports, apex_level, apex_uses
-from migrator.facts.steps import Step, read_steps
-from migrator.facts.syntax import Span
+from migrator.facts.devices.precision import ApexUse, apex_imports, apex_level, apex_uses
+from migrator.facts.python.syntax import Span
+from migrator.facts.steps.steps import Step, read_steps
 
 _LEVELS = {"O0": "off", "O1": "fp16"}
 

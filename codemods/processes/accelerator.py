@@ -2,7 +2,7 @@
 
 from codemods.base import Context
 from migrator.edits import Edit
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
 
 _LONG = 100  # characters; a longer call has its arguments one below the other
 

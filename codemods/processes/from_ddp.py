@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import DropArgument, Edit, Inline, Remove, Replace, SetArgument
-from migrator.facts.ddp_form import is_ddp_form, read_ddp_form
-from migrator.facts.own_ddp import Undone
+from migrator.facts.processes.ddp_form import is_ddp_form, read_ddp_form
+from migrator.facts.processes.own_ddp import Undone
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

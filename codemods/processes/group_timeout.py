@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import AddImport, Edit
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import AddParameter, Edit, InsertBefore, SetArgument
-from migrator.facts.handing import NAME, handed_functions
+from migrator.facts.accelerate.handing import NAME, handed_functions
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

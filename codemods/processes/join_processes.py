@@ -12,8 +12,8 @@ from textwrap import indent
 from codemods.base import Context, Diagnostic, Rule
 from codemods.processes.group_timeout import joining
 from migrator.edits import Edit, InsertAfter, InsertBefore, Replace
-from migrator.facts.endings import endings
-from migrator.facts.syntax import Span
+from migrator.facts.processes.endings import endings
+from migrator.facts.python.syntax import Span
 
 _BLOCKS = ("for ", "while ", "with ", "try:", "if ")
 

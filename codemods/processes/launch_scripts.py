@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import ReplaceText
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
 from migrator.launch.scripts import launch_lines
 
 

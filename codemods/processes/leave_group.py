@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Edit, InsertAfter, InsertBefore
-from migrator.facts.endings import endings, late_effects
+from migrator.facts.processes.endings import endings, late_effects
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

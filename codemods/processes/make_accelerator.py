@@ -13,7 +13,7 @@ from codemods.effects.print_once import accelerator_prints
 from codemods.processes.accelerator import construction
 from codemods.processes.trackers import trackers
 from migrator.edits import AddImport, Edit, InsertAfter, InsertBefore, Replace
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
 
 _SILENCE = 'if not {0}.is_main_process:\n    {1}.stdout = open({2}.devnull, "w")  # one process speaks for all\n'
 _OTHERWISE = (

@@ -9,9 +9,9 @@ written once) would change what the program reports.
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.facts.actors import training_actor
-from migrator.facts.launcher_tests import launcher_test
-from migrator.facts.own_shares import own_shares
+from migrator.facts.loaders.own_shares import own_shares
+from migrator.facts.processes.actors import training_actor
+from migrator.facts.processes.launcher_tests import launcher_test
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

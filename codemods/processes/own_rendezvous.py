@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Remove
-from migrator.facts.rendezvous import launcher_variables_set
+from migrator.facts.processes.rendezvous import launcher_variables_set
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

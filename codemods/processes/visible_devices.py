@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Remove
-from migrator.facts.device_ids import named_devices
+from migrator.facts.wraps.device_ids import named_devices
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import AddImport, Edit, InsertAfter, Remove, Replace, SetArgument
-from migrator.facts.precision import OLD_NAMES, PrecisionCall, old_imports, precision_calls
+from migrator.facts.devices.precision import OLD_NAMES, PrecisionCall, old_imports, precision_calls
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import DropArgument, Edit, SetArgument
-from migrator.facts.old_reductions import old_reductions
+from migrator.facts.old.old_reductions import old_reductions
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

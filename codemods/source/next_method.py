@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace
-from migrator.facts.old import iterator_steps
+from migrator.facts.old.old import iterator_steps
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import SetArgument
-from migrator.facts.nodes import argument, has_unpacking
+from migrator.facts.python.nodes import argument, has_unpacking
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import DropArgument, Replace
-from migrator.facts.nodes import argument
-from migrator.facts.old import live_nodes
-from migrator.facts.syntax import Module
+from migrator.facts.old.old import live_nodes
+from migrator.facts.python.nodes import argument
+from migrator.facts.python.syntax import Module
 
 _INITIALISERS = ["uniform", "normal", "constant", "eye", "dirac", "sparse", "orthogonal", "xavier_uniform"]
 _INITIALISERS += ["xavier_normal", "kaiming_uniform", "kaiming_normal"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import Replace, SetArgument
-from migrator.facts.topk import views_of_rows
+from migrator.facts.steps.topk import views_of_rows
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
 from migrator.edits import DropArgument, Edit, Guard
-from migrator.facts.old import volatile_calls
+from migrator.facts.old.old import volatile_calls
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -7,7 +7,7 @@ resolved by import, never by their last name, and reported.
 from collections.abc import Iterator
 
 from codemods.base import Context, Diagnostic, Rule
-from migrator.facts.handed_wrappers import HANDED, handed_wrappers
+from migrator.facts.wraps.handed_wrappers import HANDED, handed_wrappers
 
 
 def check(context: Context) -> Iterator[Diagnostic]:

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from codemods.base import Context
 from codemods.options import Options
-from migrator.facts.handing import prepared_places
+from migrator.facts.accelerate.handing import prepared_places
 from migrator.facts.program import Program
-from migrator.facts.reading import read_training
-from migrator.facts.sharing import Sharing
+from migrator.facts.training.reading import read_training
+from migrator.facts.training.sharing import Sharing
 
 _SPLIT = "the batch is split where the model is called, as DataParallel split it"
 

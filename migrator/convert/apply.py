@@ -19,7 +19,7 @@ from migrator.convert.helpers import with_needs
 from migrator.convert.place_helpers import place_helpers, respell_edit, respelled_helpers
 from migrator.edits import AddHelper, AddImport, Labelled, ReplaceText
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module
+from migrator.facts.python.syntax import Module
 from migrator.launch.scripts import read_script
 from migrator.load.project import Project
 from migrator.rewrite.imports import import_edits

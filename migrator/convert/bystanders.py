@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from codemods.base import Diagnostic, Level
-from migrator.facts.neighbours import other_programs_using
 from migrator.facts.program import Program
-from migrator.facts.syntax import Span
-from migrator.facts.vendored import vendored_folder
+from migrator.facts.python.neighbours import other_programs_using
+from migrator.facts.python.syntax import Span
+from migrator.facts.python.vendored import vendored_folder
 
 # Their results only work in a program whose processes have met, and that divides its batches in the same way.
 _GROUP_ONLY = frozenset({"MG201", "MG202", "MG203", "MG204", "MG301", "MG305", "MG405", "MG702"})

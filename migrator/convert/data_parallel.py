@@ -14,11 +14,11 @@ from codemods.options import Options
 from migrator.convert.apply import apply_fixes
 from migrator.convert.conversion import JOINS, WRAPS, Choice, Conversion, FileChange
 from migrator.convert.diagnose import diagnose, policies_of, problem, selected, whole_or_nothing
-from migrator.facts.handed_wrappers import HANDED, handed_wrappers
 from migrator.facts.program import Program
-from migrator.facts.sharing import Sharing
-from migrator.facts.syntax import Span
-from migrator.facts.unlinked import unlinked_wraps
+from migrator.facts.python.syntax import Span
+from migrator.facts.training.sharing import Sharing
+from migrator.facts.wraps.handed_wrappers import HANDED, handed_wrappers
+from migrator.facts.wraps.unlinked import unlinked_wraps
 from migrator.launch.command import launch_line
 
 

@@ -15,8 +15,8 @@ from migrator.convert.bystanders import needed_elsewhere, without_drops, without
 from migrator.convert.sharing_out import shared
 from migrator.convert.suppressions import without_suppressed
 from migrator.facts.program import Program
-from migrator.facts.sharing import SPLIT_AT_CALL, Sharing
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
+from migrator.facts.training.sharing import SPLIT_AT_CALL, Sharing
 from migrator.load.source import SourceError
 from migrator.timing import stage
 

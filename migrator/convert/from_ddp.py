@@ -18,11 +18,11 @@ from codemods.processes.from_ddp import RULE
 from migrator.convert.apply import apply_fixes
 from migrator.convert.conversion import Conversion, FileChange
 from migrator.edits import Label
-from migrator.facts.ddp_form import read_ddp_form
-from migrator.facts.own_ddp import helper_modules
+from migrator.facts.processes.ddp_form import read_ddp_form
+from migrator.facts.processes.own_ddp import helper_modules
 from migrator.facts.program import Program
-from migrator.facts.sharing import Sharing
-from migrator.facts.syntax import Module, Span
+from migrator.facts.python.syntax import Module, Span
+from migrator.facts.training.sharing import Sharing
 from migrator.load.source import Source
 
 Convert = Callable[[Path, Options, Source | None, Mapping[Path, Source]], Conversion]

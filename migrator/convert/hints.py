@@ -12,7 +12,7 @@ from pathlib import Path
 from codemods.options import Options
 from migrator.facts.links import inner_loader, links
 from migrator.facts.program import Program
-from migrator.facts.values import Told, Value
+from migrator.facts.python.values import Told, Value
 from migrator.load.project import load_project
 from migrator.load.source import SourceError
 

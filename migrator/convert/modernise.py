@@ -14,7 +14,7 @@ from codemods.options import Options
 from migrator.convert.apply import apply_fixes
 from migrator.convert.conversion import Conversion
 from migrator.facts.program import Program
-from migrator.facts.sharing import Sharing
+from migrator.facts.training.sharing import Sharing
 from migrator.load.project import load_project
 from migrator.load.source import Source
 

@@ -14,7 +14,7 @@ from codemods.options import Options
 from migrator.convert.conversion import Choice, Conversion
 from migrator.convert.data_parallel import convert_project
 from migrator.convert.hints import with_hints
-from migrator.facts.ddp_form import is_ddp_form
+from migrator.facts.processes.ddp_form import is_ddp_form
 from migrator.facts.program import Program
 from migrator.load.project import load_project
 from migrator.load.source import Source

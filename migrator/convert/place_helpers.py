@@ -28,7 +28,7 @@ from migrator.convert.helpers import (
 )
 from migrator.edits import AddHelper, AddImport, Edit, InsertBefore, Labelled
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span
+from migrator.facts.python.syntax import Module, Span
 from migrator.load.project import Project
 from migrator.rewrite.imports import leading_imports
 

@@ -10,9 +10,9 @@ from codemods.options import Options
 from migrator.convert.accelerated import accelerated
 from migrator.convert.hints import with_hints
 from migrator.facts.model import PartWrap
-from migrator.facts.part_wraps import part_wraps, with_wholes
 from migrator.facts.program import Program
-from migrator.facts.sharing import SPLIT_AT_CALL, Sharing, choose_sharing
+from migrator.facts.training.sharing import SPLIT_AT_CALL, Sharing, choose_sharing
+from migrator.facts.wraps.part_wraps import part_wraps, with_wholes
 
 
 def shared(program: Program, options: Options) -> tuple[Program, Sharing]:

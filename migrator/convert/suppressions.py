@@ -10,7 +10,7 @@ import re
 
 from codemods.base import Diagnostic
 from migrator.facts.program import Program
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
 
 _IGNORE = re.compile(r"#\s*mgmigrate:\s*ignore\[([A-Z0-9, ]+)\]")
 

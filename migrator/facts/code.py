@@ -10,13 +10,13 @@ import ast
 from collections.abc import Iterator
 from functools import cached_property
 
-from migrator.facts.converted import is_helpers
 from migrator.facts.model import Place
-from migrator.facts.neighbours import used_by_others
-from migrator.facts.reach import is_main_guard, other_programs, unreached
-from migrator.facts.resolve import Resolver
-from migrator.facts.syntax import Module, Span
-from migrator.facts.values import Told
+from migrator.facts.processes.converted import is_helpers
+from migrator.facts.python.neighbours import used_by_others
+from migrator.facts.python.reach import is_main_guard, other_programs, unreached
+from migrator.facts.python.resolve import Resolver
+from migrator.facts.python.syntax import Module, Span
+from migrator.facts.python.values import Told
 from migrator.load.project import Project
 
 

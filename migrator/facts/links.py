@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from migrator.facts.loaders import DATA_LOADER
+from migrator.facts.loaders.loaders import DATA_LOADER
 from migrator.facts.model import Wrap
-from migrator.facts.nodes import FunctionNode, dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span
-from migrator.facts.values import Value
-from migrator.facts.wrapper_names import DATA_PARALLEL, DISTRIBUTED
+from migrator.facts.python.nodes import FunctionNode, dotted
+from migrator.facts.python.syntax import Module, Span
+from migrator.facts.python.values import Value
+from migrator.facts.wraps.wrapper_names import DATA_PARALLEL, DISTRIBUTED
 
 _THROUGH = ("enumerate", "tqdm", "iter", "zip", "track", "islice", "progress_bar", "cycle", "prefetcher", "trange")
 _COUNTING = ("range", "trange", "xrange")

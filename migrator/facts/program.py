@@ -10,11 +10,9 @@ import ast
 from collections.abc import Mapping
 from functools import cached_property
 
-from migrator.facts import converted, devices, entry, flags, other_wrappers, seeds, side_effects, spelling, wrapped_uses
 from migrator.facts.code import Code
-from migrator.facts.conditions import tests_around
-from migrator.facts.import_time import acting_calls, acting_import
-from migrator.facts.inlined_guards import InlinedGuards
+from migrator.facts.devices import devices
+from migrator.facts.effects import side_effects
 from migrator.facts.model import (
     Clock,
     DeviceLiteral,
@@ -27,11 +25,18 @@ from migrator.facts.model import (
     Region,
     Wrap,
 )
-from migrator.facts.out_of_sight import given_away
-from migrator.facts.syntax import Module, Span
-from migrator.facts.values import Told, Value
-from migrator.facts.wrap_calls import WrapCalls
-from migrator.facts.wraps import find_wraps
+from migrator.facts.processes import converted, entry
+from migrator.facts.processes.import_time import acting_calls, acting_import
+from migrator.facts.python import flags, spelling
+from migrator.facts.python.conditions import tests_around
+from migrator.facts.python.out_of_sight import given_away
+from migrator.facts.python.syntax import Module, Span
+from migrator.facts.python.values import Told, Value
+from migrator.facts.randomness import seeds
+from migrator.facts.wraps import other_wrappers, wrapped_uses
+from migrator.facts.wraps.inlined_guards import InlinedGuards
+from migrator.facts.wraps.wrap_calls import WrapCalls
+from migrator.facts.wraps.wraps import find_wraps
 from migrator.load.project import Project
 
 

@@ -12,9 +12,9 @@ import ast
 from collections.abc import Collection, Iterable, Sequence
 
 from migrator.facts.model import Region
-from migrator.facts.nodes import dotted
 from migrator.facts.program import Program
-from migrator.facts.syntax import Module, Span
+from migrator.facts.python.nodes import dotted
+from migrator.facts.python.syntax import Module, Span
 
 _SHOWING = ("matplotlib.", "seaborn.", "plotly.", "IPython.", "bokeh.", "altair.")
 _SHOWN = frozenset({"display", "plot", "show", "imshow", "hist", "scatter", "subplots", "figure", "legend"})

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codemods.options import Options
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
 from migrator.launch.command import COUNT_GPUS, launch_line
 from migrator.load.project import Project, has_mark
 from migrator.load.source import Source, SourceError

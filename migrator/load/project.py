@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from migrator.facts.syntax import Module
+from migrator.facts.python.syntax import Module
 from migrator.load.read import read_source
 from migrator.load.search_path import Tree, adds_unread_folder, named_at_run_time, path_edits, python_path
 from migrator.load.source import Source, SourceError

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from migrator.facts.syntax import Module
+from migrator.facts.python.syntax import Module
 
 _PATH_EDITS = ("sys.path.append", "sys.path.insert")
 _IMPORTERS = ("importlib.import_module", "__import__")

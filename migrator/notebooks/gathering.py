@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from migrator.convert.conversion import FileChange
 from migrator.edits import Label
-from migrator.facts.nodes import called_name
+from migrator.facts.python.nodes import called_name
 from migrator.facts.region import bound, reads, stays
 
 _STARTS, _ENDS = ("setup_distributed", "Accelerator"), ("destroy_process_group", "end_training")

@@ -18,8 +18,8 @@ from migrator.convert.data_parallel import convert_project
 from migrator.convert.diagnose import diagnose
 from migrator.facts.model import Entry, Region
 from migrator.facts.program import Program
+from migrator.facts.python.syntax import Span
 from migrator.facts.region import find_region
-from migrator.facts.syntax import Span
 from migrator.notebooks.gathering import gather
 from migrator.notebooks.notebook import Notebook, place_in_cell
 

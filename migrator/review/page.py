@@ -26,7 +26,7 @@ from migrator.convert.conversion import WRAPS, Conversion
 from migrator.convert.selection import fix_ids, refusals, told
 from migrator.convert.sharing_out import shared
 from migrator.facts.program import Program
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
 from migrator.formats.report import Report
 from migrator.load.project import load_project
 from migrator.notebooks.notebook import Notebook, place_in_cell

@@ -10,14 +10,14 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from migrator.facts.loaders import DATA_LOADER
-from migrator.facts.nodes import FunctionNode
-from migrator.facts.preparing import is_optimizer
+from migrator.facts.accelerate.preparing import is_optimizer
+from migrator.facts.loaders.loaders import DATA_LOADER
 from migrator.facts.program import Program
-from migrator.facts.reading import read_training
-from migrator.facts.steps import optimizer_steps
-from migrator.facts.syntax import Module, Span
-from migrator.facts.training import Training
+from migrator.facts.python.nodes import FunctionNode
+from migrator.facts.python.syntax import Module, Span
+from migrator.facts.steps.steps import optimizer_steps
+from migrator.facts.training.reading import read_training
+from migrator.facts.training.training import Training
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.edits import STATEMENT_EDITS, Guard, InsertAfter, InsertBefore, Label, Labelled
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
 from migrator.load.source import SourceError
 from migrator.rewrite.anchors import Anchors, Lines
 from migrator.rewrite.conflicts import EditConflict, is_gone, refuse_conflicts

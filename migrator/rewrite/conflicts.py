@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from migrator.edits import DropArgument, Inline, Labelled, Remove, Replace, SetArgument
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
 
 
 class EditConflict(Exception):

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from migrator.edits import AddImport, InsertAfter, InsertBefore, Labelled
-from migrator.facts.syntax import Module, Span
+from migrator.facts.python.syntax import Module, Span
 
 _WIDTH = 100
 

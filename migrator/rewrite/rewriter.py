@@ -24,7 +24,7 @@ from migrator.edits import (
     Replace,
     SetArgument,
 )
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
 from migrator.rewrite.anchors import PARENTHESISED
 from migrator.rewrite.conflicts import EditConflict
 from migrator.rewrite.expressions import (

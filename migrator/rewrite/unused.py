@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from migrator.edits import InsertBefore, Labelled, Remove, Replace
-from migrator.facts.syntax import Module
+from migrator.facts.python.syntax import Module
 from migrator.load.project import Project
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from migrator.facts.vendored import is_called_vendored
+from migrator.facts.python.vendored import is_called_vendored
 from migrator.load.source import SourceError, most_bytes, too_large
 from migrator.write.journal import NAME as JOURNAL
 

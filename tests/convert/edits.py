@@ -4,7 +4,7 @@ import ast
 import difflib
 
 from migrator.edits import Guard, Labelled
-from migrator.facts.syntax import Module, Span
+from migrator.facts.python.syntax import Module, Span
 from migrator.load.source import Source
 from migrator.rewrite.apply import Rewritten, apply_edits
 

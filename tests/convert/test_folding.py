@@ -3,7 +3,7 @@
 import pytest
 
 from migrator.edits import Labelled, Remove
-from migrator.facts.syntax import Span
+from migrator.facts.python.syntax import Span
 from migrator.rewrite import apply
 from migrator.rewrite.apply import apply_edits
 from migrator.rewrite.folding import Folded, fold

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from migrator.facts.neighbours import other_programs_using
+from migrator.facts.python.neighbours import other_programs_using
 from migrator.load.project import load_project
 
 LOOP = "def train():\n    pass\n\n\ndef score():\n    pass\n"

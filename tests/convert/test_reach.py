@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from migrator.facts.backwards import backward_passes
 from migrator.facts.program import Program
+from migrator.facts.steps.backwards import backward_passes
 from migrator.load.project import load_project
 
 HEAD = "import torch\nfrom torch.autograd import Function\nimport fast\nfrom parts import train\n\n"

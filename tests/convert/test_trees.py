@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.tree_cost import PATHOLOGICAL
-from migrator.facts import scopes
+from migrator.facts.python import scopes
 from migrator.load.project import load_project
 from migrator.trees import convert as tree
 

@@ -8,7 +8,7 @@ from codemods import load_rules
 from codemods.options import Options
 from migrator.convert.conversion import Conversion
 from migrator.convert.pipeline import convert_program
-from migrator.facts.syntax import Module
+from migrator.facts.python.syntax import Module
 from migrator.load.source import Source
 
 PLAIN = """

@@ -52,9 +52,7 @@ if __name__ == "__main__":
 """
 SHUFFLED = "DataLoader(Subset(data, range(fold * 32, fold * 32 + 32)), batch_size=8, shuffle=True)"
 SUBSET = "DataLoader(data, batch_size=8, sampler=SubsetRandomSampler(range(fold * 32, fold * 32 + 32)))"
-BATCHES = (
-    "DataLoader(data, batch_sampler=torch.utils.data.BatchSampler(SubsetRandomSampler(range(fold, fold + 32)), 8, False))"
-)
+BATCHES = "DataLoader(data, batch_sampler=torch.utils.data.BatchSampler(SubsetRandomSampler(range(fold, fold + 32)), 8, False))"
 
 
 def program(loader: str = SHUFFLED, before: str = "pass", after: str = "pass") -> str:
@@ -98,7 +96,9 @@ def test_a_turn_that_seeds_what_it_draws_from_begins_alike():
 
 def test_one_model_for_all_turns_does_not_begin_each_with_the_same_order():
     text = program().replace("        model = ", "    model = ").replace("        optimizer = ", "    optimizer = ")
-    lines = [line for line in text.splitlines() if line.startswith("    model = ") or line.startswith("    optimizer = ")]
+    lines = [
+        line for line in text.splitlines() if line.startswith("    model = ") or line.startswith("    optimizer = ")
+    ]
     text = "\n".join(line for line in text.splitlines() if line not in lines)
     text = text.replace("    for fold in", "\n".join(lines) + "\n    for fold in")
     assert "made anew inside a loop" in convert(text).reason

@@ -12,7 +12,7 @@ from torch import nn
 from codemods.options import Options
 from codemods.templates.parts import bare_keys
 from migrator.convert.conversion import Conversion
-from migrator.facts.part_models import SAMPLE_WISE_BESIDE
+from migrator.facts.wraps.part_models import SAMPLE_WISE_BESIDE
 from migrator.verify import ForkServer, Status, VerifyRequest, verify
 from tests.rules.tools import convert
 

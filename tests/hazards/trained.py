@@ -11,6 +11,8 @@ from migrator.convert.pipeline import convert_program
 from migrator.verify import ForkServer, Status, VerifyRequest, to_text, verify
 from migrator.write.files import encoded
 
+DDP = Options()
+
 
 def check_equal(
     text: str,
@@ -18,7 +20,7 @@ def check_equal(
     server: ForkServer,
     monkeypatch: pytest.MonkeyPatch,
     devices: int = 2,
-    options: Options = Options(),
+    options: Options = DDP,
 ) -> None:
     """The converted program is EQUAL to the original on so many simulated devices."""
     before, after = folder / "before", folder / "after"

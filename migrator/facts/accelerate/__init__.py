@@ -1,0 +1,1 @@
+"""What the form with one Accelerator needs to know beside the rest."""

@@ -1,0 +1,1 @@
+"""GPUs, placing and precision."""

@@ -1,0 +1,1 @@
+"""Loops that evaluate, and figures that are shown."""

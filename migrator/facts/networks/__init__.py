@@ -1,0 +1,1 @@
+"""What the networks of a program compute: forward passes, layers, parameters, statistics."""

@@ -1,0 +1,1 @@
+"""What programs of torch's early years spell otherwise."""

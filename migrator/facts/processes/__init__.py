@@ -1,0 +1,1 @@
+"""Where processes meet, part, wait for each other, or exist already."""

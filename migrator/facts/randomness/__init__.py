@@ -1,0 +1,1 @@
+"""What differs between processes unless they agree: random numbers, orders of sets, the clock."""
