@@ -16,6 +16,7 @@ from migrator.facts.loaders.samplers import is_always_none, keeps_order, shuffli
 from migrator.facts.python.nodes import argument, has_unpacking
 from migrator.facts.python.syntax import Module
 from migrator.facts.randomness.random_draws import draws_random
+from migrator.facts.randomness.worker_seeds import seeds_alike
 from migrator.facts.training.reader import Reader
 from migrator.facts.training.training import Loader
 
@@ -81,6 +82,9 @@ def loader_of(reader: Reader, module: Module, call: ast.Call, training: bool) ->
         collate = argument(call, "collate_fn", 6)
         if collate is not None and not is_none(collate) and not keeps_rows(reader.program, module, collate):
             reader.obstacle(module, call, "batches are put together by a function of the program's own")
+        started = argument(call, "worker_init_fn", 10)
+        if started is not None and seeds_alike(reader.program, module, started):
+            reader.obstacle(module, started, "its workers are seeded by the same numbers in every process")
         if argument(call, "generator", 13) is not None:
             reader.order_obstacle(module, call, "the loader has a generator of its own")
         if isinstance(batch, ast.Constant) and batch.value in (1, None):

@@ -24,10 +24,13 @@ def check_optimizers(reader: Reader) -> None:
     program = reader.program
     found = False
     for module, call in program.calls():
-        if not _makes_optimizer(program, module, call):
+        if _makes_optimizer(program, module, call):
+            parameters = argument(call, "params", 0)
+        elif _is_stepped(program, module, call):
+            parameters = _given_parameters(call)
+        else:
             continue
         found = True
-        parameters = argument(call, "params", 0)
         if reader.training.whole is not None:
             continue  # what is trained beside the model sees whole batches: see MG407
         sources = list(_parameter_sources(reader, module, parameters, set()))
@@ -52,6 +55,29 @@ def _makes_optimizer(program: Program, module: Module, call: ast.Call) -> bool:
         return False
     bases = program.resolver.external_bases(callee[0], callee[1])
     return any(base.startswith("torch.optim.") and "lr_scheduler" not in base for base in bases)
+
+
+def _is_stepped(program: Program, module: Module, call: ast.Call) -> bool:
+    """True for a function of the program's own (a registry's `build`) that is given parameters and gives what makes steps.
+
+    An optimizer that it makes itself is in sight; one that it takes from a table has these parameters and no others.
+    """
+    callee = program.resolver.callee(module, call)
+    if callee is None or not isinstance(callee[1], ast.FunctionDef):
+        return False
+    if _given_parameters(call) is None:
+        return False
+    made = {call, *ast.walk(callee[1])}
+    steps = [
+        (o, c.func.value) for o, c in program.calls() if isinstance(c.func, ast.Attribute) and c.func.attr == "step"
+    ]
+    return any(value.node in made for owner, node in steps for value in program.resolver.values(owner, node))
+
+
+def _given_parameters(call: ast.Call) -> ast.expr | None:
+    """`model.parameters()` among the arguments of a call."""
+    calls = (one for one in call.args if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute))
+    return next((one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "parameters"), None)
 
 
 def _parameter_sources(

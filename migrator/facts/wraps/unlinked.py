@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,6 +190,8 @@ def _parsed(text: str) -> ast.Module | None:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace") if path.stat().st_size < _MAX_SIZE else ""
+        about = path.stat()
+        regular = stat.S_ISREG(about.st_mode)  # a named pipe would keep its reader waiting
+        return path.read_text(encoding="utf-8", errors="replace") if regular and about.st_size < _MAX_SIZE else ""
     except OSError:
         return ""
