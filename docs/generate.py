@@ -14,9 +14,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from codemods import load_rules
 from codemods.base import INVARIANTS, Diagnostic, Invariant, Rule
 from codemods.examples import Example, examples
+from codemods.registry import load_rules
 from migrator.cli.interactive import changes_of
 from migrator.convert.helpers import catalogue
 from migrator.convert.pipeline import convert_program

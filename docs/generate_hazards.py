@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from codemods import load_rules  # noqa: E402
+from codemods.registry import load_rules  # noqa: E402
 from tests.hazards.cases import ACCELERATE, CASES, Case  # noqa: E402
 from tests.hazards.tools import answer, own_rules  # noqa: E402
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def rule_ids(incomplete: str) -> list[tuple[str, str]]:
     """Shell completion of rule ids; their names are short enough to stay on one line."""
-    from codemods import load_rules
+    from codemods.registry import load_rules
 
     return [(rule.id, rule.name) for rule in load_rules() if rule.id.startswith(incomplete.upper())]
 
@@ -95,7 +95,7 @@ def options_of(flags: dict[str, Any], near: Path) -> Options:
 
 def known_rules(values: list[str] | None) -> tuple[str, ...]:
     """Rule ids and prefixes; one that fits no rule is a mistake worth hearing of."""
-    from codemods import load_rules
+    from codemods.registry import load_rules
 
     wanted = [part.strip().upper() for value in values or [] for part in value.split(",") if part.strip()]
     for prefix in wanted:

@@ -12,7 +12,7 @@ from migrator.cli.options import rule_ids
 
 def rules() -> None:
     """List the rules."""
-    from codemods import load_rules
+    from codemods.registry import load_rules
 
     for rule in load_rules():
         put(f"{rule.id}  {rule.name:<20} {rule.applicability:<12} {rule.summary}\n")
@@ -20,7 +20,7 @@ def rules() -> None:
 
 def explain(rule_id: Annotated[str, typer.Argument(metavar="ID", autocompletion=rule_ids)]) -> None:
     """Say what a rule is about and why."""
-    from codemods import load_rules
+    from codemods.registry import load_rules
 
     for rule in load_rules():
         if rule.id == rule_id.upper():

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from codemods import load_rules
 from codemods.base import Diagnostic
 from codemods.options import Options
+from codemods.registry import load_rules
 from migrator.convert.apply import apply_fixes
 from migrator.convert.conversion import JOINS, WRAPS, Choice, Conversion, FileChange
 from migrator.convert.diagnose import diagnose, policies_of, problem, selected, whole_or_nothing

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codemods import load_rules
 from codemods.base import Context, Diagnostic, Level, Rule
 from codemods.options import Options
+from codemods.registry import load_rules
 from migrator.convert.bystanders import needed_elsewhere, without_drops, without_vendored
 from migrator.convert.sharing_out import shared
 from migrator.convert.suppressions import without_suppressed

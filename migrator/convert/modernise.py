@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from codemods import load_rules
 from codemods.base import Context
 from codemods.options import Options
+from codemods.registry import load_rules
 from migrator.convert.apply import apply_fixes
 from migrator.convert.conversion import Conversion
 from migrator.facts.program import Program

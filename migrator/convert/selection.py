@@ -18,8 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from codemods import load_rules
 from codemods.base import INVARIANTS, Diagnostic, Invariant, Rule
+from codemods.registry import load_rules
 from migrator.convert.conversion import JOINS, WRAPS, Choice, Conversion
 from migrator.edits import Inline
 

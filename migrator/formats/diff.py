@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from codemods import load_rules
+from codemods.registry import load_rules
 from migrator.convert.conversion import Conversion, FileChange
 from migrator.notebooks.cells import by_cell
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from codemods import load_rules
 from codemods.base import Diagnostic, Rule
+from codemods.registry import load_rules
 from migrator.convert.conversion import Conversion, FileChange
 from migrator.convert.selection import fix_ids
 from migrator.formats import file_and_cell

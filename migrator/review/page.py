@@ -19,9 +19,9 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from codemods import load_rules
 from codemods.base import Diagnostic, Rule
 from codemods.options import Options
+from codemods.registry import load_rules
 from migrator.convert.conversion import WRAPS, Conversion
 from migrator.convert.selection import fix_ids, refusals, told
 from migrator.convert.sharing_out import shared

@@ -491,7 +491,7 @@ def test_a_result_that_does_not_parse_is_refused(cli, train, monkeypatch):
 def test_a_result_that_a_second_run_would_change_is_refused(cli, train, monkeypatch):
     from dataclasses import replace
 
-    from codemods import load_rules
+    from codemods.registry import load_rules
     from migrator.edits import InsertBefore
 
     def restless(context):

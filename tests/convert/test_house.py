@@ -77,7 +77,7 @@ def test_only_the_command_line_prints_or_ends_the_process():
 
 
 def test_a_rule_stands_in_the_folder_of_its_family():
-    from codemods import RULE_FILES, load_rules
+    from codemods.registry import RULE_FILES, load_rules
 
     digits = dict(zip(RULE_FILES, "012345679", strict=True))
     names = [(family, name) for family, names in RULE_FILES.items() for name in names]

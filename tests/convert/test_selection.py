@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from codemods import load_rules
 from codemods.base import INVARIANTS
 from codemods.options import Options
+from codemods.registry import load_rules
 from migrator.convert.conversion import JOINS, WRAPS
 from migrator.convert.data_parallel import convert_project
 from migrator.convert.pipeline import convert_program

@@ -119,7 +119,7 @@ def test_explain_says_why_and_from_where(cli):
 
 
 def test_every_unsafe_rule_says_why():
-    from codemods import load_rules
+    from codemods.registry import load_rules
 
     assert [
         rule.id for rule in load_rules() if rule.applicability == "unsafe" and not (rule.why and rule.sources)

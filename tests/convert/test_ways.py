@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods import load_rules
 from codemods.options import Options
+from codemods.registry import load_rules
 from migrator.convert.conversion import Conversion
 from migrator.convert.pipeline import convert_program
 from migrator.facts.python.syntax import Module

@@ -69,7 +69,7 @@ def test_what_can_be_converted_is_converted(case: Case, folder: Path) -> None:
 
 
 def test_marks_are_of_rules_that_exist() -> None:
-    from codemods import load_rules
+    from codemods.registry import load_rules
 
     known = {rule.id for rule in load_rules()}
     assert {rule for case in CASES for _, rule, _ in marked(case)} <= known
@@ -77,7 +77,7 @@ def test_marks_are_of_rules_that_exist() -> None:
 
 
 def test_every_rule_has_an_id_of_its_own() -> None:
-    from codemods import load_rules
+    from codemods.registry import load_rules
 
     ids = [rule.id for rule in load_rules()]
     assert len(ids) == len(set(ids)), sorted({i for i in ids if ids.count(i) > 1})

@@ -7,9 +7,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from codemods import load_rules
 from codemods.base import Diagnostic
 from codemods.options import Options
+from codemods.registry import load_rules
 from migrator.convert.conversion import Conversion
 from migrator.convert.pipeline import convert_program
 from migrator.write.files import encoded

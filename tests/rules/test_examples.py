@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from codemods import load_rules
 from codemods.examples import FOLDER, Example, examples
+from codemods.registry import load_rules
 from migrator.convert.pipeline import convert_program
 from migrator.load.source import Source
 

@@ -164,13 +164,13 @@ class _WrapsInside(nn.Module):
         self.layer = nn.Linear(3, 2)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return SplitDataParallel(self.layer)(x) if SplitDataParallel.inside else self.layer(x)
+        return SplitDataParallel(self.layer)(x) if SplitDataParallel._inside else self.layer(x)
 
 
 @check
 def a_wrap_that_a_replica_makes_runs_on_its_chunk() -> None:
     agree(_WrapsInside, train(square, square))
-    assert not SplitDataParallel.inside
+    assert not SplitDataParallel._inside
 
 
 @check

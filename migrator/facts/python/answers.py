@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 from migrator.facts.python.definitions import Definitions
 from migrator.facts.python.scopes import Binding, Scope
@@ -71,6 +72,10 @@ class Answers(Definitions, ABC):
     @abstractmethod
     def cut_at(self, depth: int) -> None:
         """Note that an answer is not full, because it would need that of a question which is still open."""
+
+    @abstractmethod
+    def apart(self) -> AbstractContextManager[None]:
+        """Within it questions are answered in full, whatever question is open outside."""
 
     @abstractmethod
     def forget(self) -> None:

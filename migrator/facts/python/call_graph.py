@@ -100,15 +100,19 @@ class CallGraph:
         """All calls in the program that run this function (a class's call sites are its `__init__`'s)."""
         if self._call_sites is None:
             self._call_sites = {}
-            missed = [one for one in self._calls() if not self._add_site(*one)]
-            for decorator, given in chosen.decorations(self.resolver):
-                self.decorated.setdefault(decorator, []).append(given)
-            self.resolver.forget()
-            for module, call in missed:  # callbacks and entries of tables, now that it is known what is handed on
-                if not self._add_site(module, call):
-                    self._add_chosen(module, call)
-            self.resolver.forget()
+            with self.resolver.apart():  # who asks first may be in the middle of another question
+                self._find_sites()
         return self._call_sites.get(function, [])
+
+    def _find_sites(self) -> None:
+        missed = [one for one in self._calls() if not self._add_site(*one)]
+        for decorator, given in chosen.decorations(self.resolver):
+            self.decorated.setdefault(decorator, []).append(given)
+        self.resolver.forget()
+        for module, call in missed:  # callbacks and entries of tables, now that it is known what is handed on
+            if not self._add_site(module, call):
+                self._add_chosen(module, call)
+        self.resolver.forget()
 
     def _add_site(self, module: Module, call: ast.Call) -> bool:
         assert self._call_sites is not None

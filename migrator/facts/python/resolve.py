@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from migrator.facts.python import chosen
 from migrator.facts.python.answers import Answers, Write
@@ -126,6 +127,16 @@ class Resolver(Answers):
             self._partial[node] = (self._lowest, result)
         self._lowest = min(outer, self._lowest)
         return result
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Within it questions are answered in full, whatever question is open outside: its own ones would be taken for a cycle."""
+        open_ones = self._active, self._partial, self._lowest
+        self._active, self._partial, self._lowest = {}, {}, _MAX_DEPTH + 1
+        try:
+            yield
+        finally:
+            self._active, self._partial, self._lowest = open_ones
 
     def forget(self) -> None:
         """Drop answers about parameters from before all calls were known."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from migrator.facts.program import Program
@@ -136,19 +137,27 @@ def _handed(
             yield _value(program, module, binding.value, depth)
 
 
-def _options(program: Program, name: str) -> Iterator[ast.Call]:
+def _options(program: Program, name: str) -> list[ast.Call]:
+    return _options_by_name(program).get(name, [])
+
+
+@lru_cache(maxsize=2)
+def _options_by_name(program: Program) -> dict[str, list[ast.Call]]:
+    """The `add_argument` calls behind each setting."""
+    found: dict[str, list[ast.Call]] = {}
     for module, call in program.calls():
         if (
-            isinstance(call.func, ast.Attribute)
-            and call.func.attr == "add_argument"
-            and not program.is_unreached(module, call)
+            not isinstance(call.func, ast.Attribute)
+            or call.func.attr != "add_argument"
+            or program.is_unreached(module, call)
         ):
-            flags = [str(a.value).lstrip("-").replace("-", "_") for a in call.args if isinstance(a, ast.Constant)]
-            dest = argument(call, "dest", None)
-            if (dest.value if isinstance(dest, ast.Constant) else flags[0] if flags else None) == name or (
-                dest is None and name in flags[:2]
-            ):
-                yield call
+            continue
+        flags = [str(a.value).lstrip("-").replace("-", "_") for a in call.args if isinstance(a, ast.Constant)]
+        dest = argument(call, "dest", None)
+        names = flags[:2] if dest is None else [str(dest.value)] if isinstance(dest, ast.Constant) else flags[:1]
+        for name in dict.fromkeys(names):
+            found.setdefault(name, []).append(call)
+    return found
 
 
 def _default(call: ast.Call) -> object:
