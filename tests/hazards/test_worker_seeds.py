@@ -32,6 +32,14 @@ def counted(worker, seed=0):
     random.seed(number)
 
 
+def reseed(number):
+    torch.manual_seed(number)
+
+
+def passed_on(worker):
+    reseed(SEED + worker)
+
+
 def main():
     data = TensorDataset(torch.randn(64, 4), torch.randn(64, 1))
     loader = DataLoader(data, batch_size=16, shuffle=True, num_workers=2, worker_init_fn={given})
@@ -57,6 +65,8 @@ if __name__ == "__main__":
         ("counted", "call"),
         ("lambda worker: np.random.seed(SEED + worker)", "call"),
         ("functools.partial(counted, seed=2)", "call"),
+        ("passed_on", "call"),
+        ("np.somebody.elses", "call"),
         ("asked", "distributed"),
         ("lambda worker: np.random.seed(np.random.get_state()[1][0] + worker)", "distributed"),
         ("None", "distributed"),

@@ -83,8 +83,11 @@ def loader_of(reader: Reader, module: Module, call: ast.Call, training: bool) ->
         if collate is not None and not is_none(collate) and not keeps_rows(reader.program, module, collate):
             reader.obstacle(module, call, "batches are put together by a function of the program's own")
         started = argument(call, "worker_init_fn", 10)
-        if started is not None and seeds_alike(reader.program, module, started):
-            reader.obstacle(module, started, "its workers are seeded by the same numbers in every process")
+        alike = seeds_alike(reader.program, module, started) if started is not None else False
+        if alike:
+            reader.obstacle(module, started or call, "its workers are seeded by the same numbers in every process")
+        elif alike is None:
+            reader.obstacle(module, started or call, "what its workers are seeded by could not be found")
         if argument(call, "generator", 13) is not None:
             reader.order_obstacle(module, call, "the loader has a generator of its own")
         if isinstance(batch, ast.Constant) and batch.value in (1, None):

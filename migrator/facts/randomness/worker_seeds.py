@@ -1,7 +1,8 @@
 """What a loader's workers are seeded by: a number of the program's own is the same in all processes.
 
 In: a `Program` and what is given as `worker_init_fn`.  Out: True where each process's workers would draw what those of the others
-draw, so that the shares of a batch are augmented alike.  What asks the process's own streams (`torch.initial_seed()`) differs.
+draw, so that the shares of a batch are augmented alike; None where the function is not in sight.  What asks the process's own
+streams (`torch.initial_seed()`) differs.
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ from collections.abc import Iterator
 from migrator.facts.program import Program
 from migrator.facts.python.nodes import dotted, walk
 from migrator.facts.python.syntax import Module
+from migrator.facts.randomness.random_draws import seeded_streams
 
-_SEEDING = frozenset({"numpy.random.seed", "random.seed", "torch.manual_seed", "torch.random.manual_seed"})
 _PLAIN = frozenset({"int", "abs", "hash"})
 
 
-def seeds_alike(program: Program, module: Module, given: ast.expr) -> bool:
-    """True for a function that seeds by nothing but numbers, settings and the worker's own number."""
+def seeds_alike(program: Program, module: Module, given: ast.expr) -> bool | None:
+    """True for a function that seeds by nothing but numbers, settings and the worker's own number; None for one not found."""
+    if isinstance(given, ast.Constant):
+        return False
+    functions = list(_functions(program, module, given))
+    if not functions:
+        values = program.resolver.values(module, given)
+        return False if values and all(value.kind == "constant" for value in values) else None
     return any(
-        program.external(owner, call) in _SEEDING and call.args and _is_fixed(function, call.args[0], 0)
-        for owner, function in _functions(program, module, given)
+        seeded_streams(program, owner, call) and bool(call.args) and _is_fixed(function, call.args[0], 0)
+        for owner, function in functions
         for call in walk(function)
         if isinstance(call, ast.Call)
     )
